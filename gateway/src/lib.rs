@@ -1,0 +1,3 @@
+//! The gateway: one request in, the best deployment's answer out, and a reason for every decision.
+pub mod catalog;
+pub mod secret;

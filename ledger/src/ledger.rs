@@ -1,0 +1,251 @@
+//! The ledger's words and its one trait.
+//!
+//! A refusal is an answer, and a ledger that is away answers too (by its outage policy), so no operation
+//! returns an error: what is broken shows in [`Status`].
+use crate::clock::Minute;
+use async_trait::async_trait;
+use std::sync::Arc;
+
+/// A deployment as the ledger knows it. Both parts stand in its key names.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub struct Member {
+    /// `model_info.id`: one deployment has one set of counters, whatever groups it is in.
+    pub id: Arc<str>,
+    /// The provider's model with its prefix, as configured (`openai/gpt-4o`).
+    pub model: Arc<str>,
+}
+
+/// The deployments of a model group. Readings come back in this order.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Group {
+    /// The group's `model_name`.
+    pub name: Arc<str>,
+    /// In the config's order.
+    pub members: Vec<Member>,
+}
+
+/// A deployment is out until a time.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Cooling {
+    /// End, in milliseconds since the Unix epoch by the ledger's clock.
+    pub until_ms: u64,
+    /// The provider's status that began it; 0 where there was none (no connection).
+    pub status: u16,
+}
+
+/// What the ledger says of one deployment, this replica's own unsent changes included.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Reading {
+    /// Requests reserved in this minute.
+    pub rpm: u64,
+    /// Tokens held or used in this minute.
+    pub tpm: u64,
+    /// Calls that ended in this minute, over the fleet.
+    pub calls: u64,
+    /// Those of them that failed by the provider's fault.
+    pub fails: u64,
+    /// Present while the deployment is out.
+    pub cooldown: Option<Cooling>,
+}
+
+/// A recent copy of a group's values: it orders and hints, nothing is admitted by it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct View {
+    /// The minute that the counts are of.
+    pub minute: Minute,
+    /// When the values were read, in milliseconds since the Unix epoch by the ledger's clock.
+    pub read_at_ms: u64,
+    /// One reading a member, in the group's order.
+    pub readings: Vec<Reading>,
+}
+
+/// One candidate of a reservation.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Want {
+    /// Whose counters.
+    pub member: Member,
+    /// Requests a minute; `None` where no such limit binds.
+    pub rpm_limit: Option<u64>,
+    /// Tokens a minute; `None` where no such limit binds.
+    pub tpm_limit: Option<u64>,
+    /// Tokens to hold: the estimated input. A request is admitted while less than the limit is used, so the
+    /// one that crosses it completes and the next is refused.
+    pub tpm_hold: u64,
+}
+
+/// Asks for one slot at the first of these that has room.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Reserve {
+    /// In the ranking's order; tried to the end of it.
+    pub wants: Vec<Want>,
+    /// A deployment named by its id is asked even while it cools down.
+    pub ignore_cooldown: bool,
+}
+
+/// What a reservation took: to be settled after the call, or voided if it was never sent.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Hold {
+    /// Whose counters.
+    pub member: Member,
+    /// The window that was charged.
+    pub minute: Minute,
+    /// Requests charged: 1, or 0 where nothing was reserved.
+    pub rpm: u64,
+    /// Tokens charged.
+    pub tpm: u64,
+}
+
+impl Hold {
+    /// The hold of a call that no limit binds: nothing was charged, its settling still counts.
+    #[must_use]
+    pub fn unreserved(member: Member, minute: Minute) -> Self {
+        Self { member, minute, rpm: 0, tpm: 0 }
+    }
+}
+
+/// Why a candidate was not granted.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Denial {
+    /// It cools down for so many milliseconds more.
+    Cooling {
+        /// Milliseconds until the cooldown ends.
+        wait_ms: u64,
+    },
+    /// Its requests of this minute are used up.
+    Rpm {
+        /// Counter found.
+        used: u64,
+        /// Limit given.
+        limit: u64,
+        /// Milliseconds until the window ends.
+        wait_ms: u64,
+    },
+    /// Its tokens of this minute are used up.
+    Tpm {
+        /// Counter found.
+        used: u64,
+        /// Limit given.
+        limit: u64,
+        /// Milliseconds until the window ends.
+        wait_ms: u64,
+    },
+    /// The shared ledger is away and this replica's share of the limit is used up.
+    Share {
+        /// Milliseconds until the window ends.
+        wait_ms: u64,
+    },
+}
+
+impl Denial {
+    /// Milliseconds until this reason passes.
+    #[must_use]
+    pub fn wait_ms(self) -> u64 {
+        match self {
+            Self::Cooling { wait_ms }
+            | Self::Rpm { wait_ms, .. }
+            | Self::Tpm { wait_ms, .. }
+            | Self::Share { wait_ms } => wait_ms,
+        }
+    }
+}
+
+/// A candidate that was passed over: its place among the wants, and why.
+pub type Passed = (usize, Denial);
+
+/// The answer to [`Reserve`].
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Reserved {
+    /// One was taken.
+    Granted {
+        /// Its place among the wants.
+        index: usize,
+        /// To be settled or voided.
+        hold: Hold,
+        /// Its requests of the minute, this one included.
+        rpm: u64,
+        /// Its tokens of the minute, this hold included.
+        tpm: u64,
+        /// Those before it in the order, and why they were not taken.
+        passed: Vec<Passed>,
+    },
+    /// None had room. Nothing was charged.
+    Refused {
+        /// Every want, with its reason.
+        passed: Vec<Passed>,
+    },
+}
+
+/// How a call ended, as far as the deployment's health is concerned.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Outcome {
+    /// The provider answered.
+    Success,
+    /// The provider failed: counts towards a cooldown.
+    Failure,
+    /// The caller's fault, or the caller left: says nothing of the deployment.
+    Neutral,
+}
+
+/// Replaces a hold by what was really used.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Settle {
+    /// What had been reserved.
+    pub hold: Hold,
+    /// Tokens used in all. What exceeds the hold is charged to the minute in which the call ended.
+    pub tokens: u64,
+    /// Whether the call counts as a failure of the deployment.
+    pub outcome: Outcome,
+}
+
+/// Takes a deployment out for a time. Extends a running cooldown, never shortens it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Cooldown {
+    /// Which.
+    pub member: Member,
+    /// How long, in milliseconds from now.
+    pub length_ms: u64,
+    /// The provider's status that began it; 0 where there was none.
+    pub status: u16,
+    /// A short text for people, without secrets.
+    pub reason: String,
+}
+
+/// Where the ledger stands.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Status {
+    /// In this process; one replica alone.
+    Embedded,
+    /// Shared through Redis.
+    Shared,
+    /// Redis does not answer: this replica enforces its share alone.
+    Away,
+}
+
+/// What replicas know together. Operations that only report (`settle`, `void`, `cool`) never wait:
+/// they bind this replica at once and reach the others within the flush period.
+#[async_trait]
+pub trait Ledger: Send + Sync + 'static {
+    /// The group's recent values: at most 100 ms old under traffic.
+    async fn view(&self, group: &Group) -> View;
+
+    /// Takes one slot at the first want that has room, or says of each why not.
+    async fn reserve(&self, reserve: Reserve) -> Reserved;
+
+    /// Replaces a hold by what was used, whatever way the call ended.
+    fn settle(&self, settle: Settle);
+
+    /// Gives back a hold whose call was never sent.
+    fn void(&self, hold: Hold);
+
+    /// Takes a deployment out for a time.
+    fn cool(&self, cooldown: Cooldown);
+
+    /// The ledger's clock: milliseconds since the Unix epoch.
+    fn now_ms(&self) -> u64;
+
+    /// Where the ledger stands.
+    fn status(&self) -> Status;
+
+    /// Writes what has not been written yet; for the shutdown.
+    async fn drain(&self);
+}

@@ -14,6 +14,15 @@ pub struct Candidate<'a> {
     pub reading: &'a Reading,
 }
 
+impl Candidate<'_> {
+    /// Whether the ledger's last word shows a limit used up. A hint: the window may have turned since.
+    #[must_use]
+    pub fn spent(&self) -> bool {
+        let used_up = |used: u64, limit: Option<u64>| limit.is_some_and(|limit| used >= limit);
+        used_up(self.reading.rpm, self.deployment.rpm) || used_up(self.reading.tpm, self.deployment.tpm)
+    }
+}
+
 /// One that was removed, by which gate, and why.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Removed {

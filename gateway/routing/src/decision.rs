@@ -1,5 +1,8 @@
 //! The outcome of a decision: a plain value that explains itself.
-use crate::{Removed, Strategy};
+#[cfg(test)]
+mod tests;
+
+use crate::{Candidate, Facts, Group, Removed, Strategy, gates};
 use std::fmt;
 use std::sync::Arc;
 
@@ -34,10 +37,16 @@ impl Reason {
     /// Whether waiting helps: a passing reason ends in 429, a lasting one in another status.
     #[must_use]
     pub fn passes(&self) -> bool {
+        self.wait_ms().is_some()
+    }
+
+    /// Milliseconds until it passes; `None` for a lasting one.
+    #[must_use]
+    pub fn wait_ms(&self) -> Option<u64> {
         match self {
-            Self::Cooling { .. } => true,
+            Self::Cooling { left_ms, .. } => Some(*left_ms),
             Self::Blocked | Self::Order { .. } | Self::Excluded | Self::AlreadyFailed | Self::NotNamed => {
-                false
+                None
             }
         }
     }
@@ -95,6 +104,84 @@ pub struct Decision {
     pub strategy: Strategy,
     /// To be asked in this order.
     pub ranked: Vec<Ranked>,
-    /// Not to be asked.
+    /// Not to be asked, in the order of the gates.
     pub removed: Vec<Removed>,
+    nothing: Option<Nothing>,
+}
+
+impl Decision {
+    /// Why nobody is to be asked; `None` while somebody is.
+    #[must_use]
+    pub fn nothing_left(&self) -> Option<Nothing> {
+        self.nothing.clone()
+    }
+
+    /// Who cools down (`model_info.id`), and for how many milliseconds more.
+    pub fn cooling(&self) -> impl Iterator<Item = (&Arc<str>, u64)> {
+        self.removed.iter().filter_map(|removed| match removed.reason {
+            Reason::Cooling { left_ms, .. } => Some((&removed.id, left_ms)),
+            _ => None,
+        })
+    }
+
+    /// Where a tier hop leads: the smallest order above the serving one among those that only their order
+    /// keeps out.
+    #[must_use]
+    pub fn next_tier(&self) -> Option<i64> {
+        let higher = |removed: &Removed| match removed.reason {
+            Reason::Order { order: Some(order), serving } if order > serving => Some(order),
+            _ => None,
+        };
+        self.removed.iter().filter_map(higher).min()
+    }
+}
+
+/// Decides who is asked in which order: the gates remove, the strategy orders, and where limits bind, those
+/// whose limit the view shows spent go last. Pure: equal facts give equal decisions.
+#[must_use]
+pub fn decide(group: &Group, facts: &Facts<'_>) -> Decision {
+    let (kept, removed) = gates::apply(group, facts).into_parts();
+    let nothing = kept.is_empty().then(|| why_nothing(group, facts, &removed));
+    Decision {
+        group: group.name.clone(),
+        strategy: facts.strategy,
+        ranked: rank(facts, kept),
+        removed,
+        nothing,
+    }
+}
+
+fn rank(facts: &Facts<'_>, mut kept: Vec<Candidate<'_>>) -> Vec<Ranked> {
+    let scores = match facts.only {
+        Some(_) => vec![0.0; kept.len()],
+        None => facts.strategy.order(facts, &mut kept),
+    };
+    let place = |(candidate, score): (&Candidate<'_>, f64)| Ranked {
+        index: candidate.index,
+        id: candidate.deployment.id.clone(),
+        score,
+        spent: facts.limits_bind && candidate.spent(),
+    };
+    let mut ranked: Vec<Ranked> = kept.iter().zip(scores).map(place).collect();
+    ranked.sort_by_key(|ranked| ranked.spent);
+    ranked
+}
+
+/// What a gate removed for a passing reason, no later gate was asked about. So all of them are asked again at
+/// each later time at which such a reason ends: waiting helps if somebody is left then.
+fn why_nothing(group: &Group, facts: &Facts<'_>, removed: &[Removed]) -> Nothing {
+    let Some(last) = removed.last() else { return Nothing::Empty };
+    let mut reason = last.reason.clone();
+    let mut waits_ms: Vec<u64> = removed.iter().filter_map(|removed| removed.reason.wait_ms()).collect();
+    waits_ms.sort_unstable();
+    waits_ms.dedup();
+    for wait_ms in waits_ms {
+        let later = Facts { now_ms: facts.now_ms.saturating_add(wait_ms), ..facts.clone() };
+        let (kept, removed) = gates::apply(group, &later).into_parts();
+        match removed.last() {
+            Some(last) if kept.is_empty() => reason = last.reason.clone(),
+            _ => return Nothing::Passing { wait_ms },
+        }
+    }
+    Nothing::Lasting(reason)
 }

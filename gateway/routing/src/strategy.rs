@@ -1,4 +1,11 @@
-//! Strategies order what the gates left.
+//! Strategies order what the gates left. One file each; [`Strategy::order`] is the only match over them.
+mod cost_based;
+mod simple_shuffle;
+mod usage_based_v2;
+
+use crate::{Candidate, Facts};
+use rand::SeedableRng;
+use rand::rngs::SmallRng;
 use std::str::FromStr;
 
 /// The closed set of strategies; the names are the config's.
@@ -36,6 +43,25 @@ impl Strategy {
             Self::UsageBasedV2 | Self::CostBased => true,
         }
     }
+
+    /// Orders what the gates left, first to be asked first, and answers the scores in that order.
+    pub(crate) fn order(self, facts: &Facts<'_>, kept: &mut [Candidate<'_>]) -> Vec<f64> {
+        match self {
+            Self::SimpleShuffle => simple_shuffle::order(facts, kept),
+            Self::UsageBasedV2 => usage_based_v2::order(facts, kept),
+            Self::CostBased => cost_based::order(facts, kept),
+        }
+    }
+}
+
+/// The decision's dice: the same seed rolls the same.
+fn dice(facts: &Facts<'_>) -> SmallRng {
+    SmallRng::seed_from_u64(facts.dice)
+}
+
+/// A count as a score. It is rounded beyond 2^53, which no rate a minute comes near.
+fn score(count: u64) -> f64 {
+    count as f64
 }
 
 /// The name is not one of [`Strategy::ALL`].

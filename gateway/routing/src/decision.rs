@@ -123,17 +123,6 @@ impl Decision {
             _ => None,
         })
     }
-
-    /// Where a tier hop leads: the smallest order above the serving one among those that only their order
-    /// keeps out.
-    #[must_use]
-    pub fn next_tier(&self) -> Option<i64> {
-        let higher = |removed: &Removed| match removed.reason {
-            Reason::Order { order: Some(order), serving } if order > serving => Some(order),
-            _ => None,
-        };
-        self.removed.iter().filter_map(higher).min()
-    }
 }
 
 /// Decides who is asked in which order: the gates remove, the strategy orders, and where limits bind, those

@@ -18,9 +18,7 @@ pub struct Facts<'a> {
     pub limits_bind: bool,
     /// Named by its id: only this one is a candidate, and cooldown and strategy do not apply.
     pub only: Option<usize>,
-    /// The tier that a fallback between tiers asks for; `None`: the smallest order left.
-    pub tier: Option<i64>,
-    /// Must not be asked in this walk, even if nothing else is left.
+    /// Must not be asked in this walk, even if nothing else is left: tiers that were left behind.
     pub excluded: &'a [Arc<str>],
     /// Failed in this request: not asked again while another is left.
     pub failed: &'a [Arc<str>],

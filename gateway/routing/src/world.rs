@@ -1,4 +1,4 @@
-//! Groups and facts for tests, from words: a request (`only=a tier=2 excluded=a,b failed=c strategy=... limits`)
+//! Groups and facts for tests, from words: a request (`only=a excluded=a,b failed=c strategy=... limits`)
 //! and a deployment a line (`a order=1 weight=9 rpm=10 tpm=100 price=1+2 blocked used-rpm=3 used-tpm=7
 //! cooling=5000`, the last in milliseconds left).
 use crate::{Candidates, Deployment, Facts, Gate, Group, Price, Strategy, decide};
@@ -18,7 +18,6 @@ pub(crate) struct World {
     strategy: Strategy,
     limits_bind: bool,
     only: Option<usize>,
-    tier: Option<i64>,
     excluded: Vec<Arc<str>>,
     failed: Vec<Arc<str>>,
 }
@@ -33,7 +32,6 @@ impl World {
             strategy: Strategy::CostBased,
             limits_bind: false,
             only: None,
-            tier: None,
             excluded: Vec::new(),
             failed: Vec::new(),
         };
@@ -41,7 +39,6 @@ impl World {
         for word in request.split_whitespace() {
             match word.split_once('=').unwrap_or((word, "")) {
                 ("only", id) => world.only = world.group.deployments.iter().position(|one| &*one.id == id),
-                ("tier", order) => world.tier = Some(order.parse().unwrap()),
                 ("excluded", list) => world.excluded = ids(list),
                 ("failed", list) => world.failed = ids(list),
                 ("strategy", name) => world.strategy = name.parse().unwrap(),
@@ -87,9 +84,6 @@ impl World {
                 request += &format!(" {word}{}", dice.random_range(0..size));
             }
         }
-        if dice.random_bool(0.2) {
-            request += &format!(" tier={}", dice.random_range(0..=2));
-        }
         if dice.random_bool(0.5) {
             request += " limits";
         }
@@ -106,7 +100,6 @@ impl World {
             strategy: self.strategy,
             limits_bind: self.limits_bind,
             only: self.only,
-            tier: self.tier,
             excluded: &self.excluded,
             failed: &self.failed,
         }

@@ -41,7 +41,7 @@ fn where_limits_bind_the_spent_ones_go_last_and_keep_their_order() {
 #[test]
 fn one_that_is_named_is_asked_alone_while_it_cools_and_without_a_strategy() {
     check(
-        "only=b tier=1 limits",
+        "only=b limits",
         "a\nb cooling=5000 order=2 price=1+1 rpm=1 used-rpm=1",
         &["ask b 0 spent", "no a named"],
     );
@@ -90,26 +90,8 @@ fn a_standby_tier_that_returns_first_is_waited_for() {
 }
 
 #[test]
-fn one_without_order_is_not_waited_for_while_another_with_an_order_is_there() {
-    check(
-        "excluded=b",
-        "a cooling=300\nb order=1",
-        &["no a cooldown", "no b excluded", "nothing: excluded from this walk"],
-    );
-}
-
-#[test]
-fn a_tier_hop_waits_for_its_own_tier_only() {
-    check(
-        "tier=2",
-        "a order=1\nb order=2 cooling=700",
-        &["no b cooldown", "no a order", "nothing: wait 700"],
-    );
-    check(
-        "tier=3",
-        "a order=1\nb order=2 cooling=700",
-        &["no b cooldown", "no a order", "nothing: order 2, order 3 serves"],
-    );
+fn one_without_order_is_waited_for_once_all_with_an_order_are_excluded() {
+    check("excluded=b", "a cooling=300\nb order=1", &["no a cooldown", "no b excluded", "nothing: wait 300"]);
 }
 
 #[test]
@@ -125,21 +107,6 @@ fn who_cools_is_told_with_the_time_left() {
     let cooling: Vec<(&str, u64)> = decision.cooling().map(|(id, left_ms)| (&**id, left_ms)).collect();
     assert_eq!(cooling, [("a", 900), ("c", 300)]);
     assert_eq!(decision.nothing_left(), None);
-}
-
-#[test]
-fn a_tier_hop_leads_to_the_next_order_that_only_waits_its_turn() {
-    for (request, group, want) in [
-        ("", "a order=1\nb order=5\nc order=3\nd", Some(3)),
-        ("tier=3", "a order=1\nb order=5\nc order=3\nd", Some(5)),
-        ("tier=5", "a order=1\nb order=5\nc order=3\nd", None),
-        ("", "a order=1\nb order=2 blocked\nc order=3 cooling=5\nd order=4", Some(4)),
-        ("", "a order=1\nd", None),
-        ("", "a\nb", None),
-    ] {
-        let world = World::of(request, group);
-        assert_eq!(decide(&world.group, &world.facts()).next_tier(), want, "{request} to {group}");
-    }
 }
 
 #[test]

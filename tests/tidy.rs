@@ -75,7 +75,8 @@ fn product_files() -> Vec<File> {
 
 fn read(path: &str) -> String {
     let path: PathBuf = workspace().join(path);
-    fs::read_to_string(&path).expect("the tree has this file")
+    assert!(path.exists(), "{} is missing", path.display());
+    fs::read_to_string(&path).unwrap()
 }
 
 /// Fails with all findings at once and the way to mend them.

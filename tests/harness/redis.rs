@@ -1,11 +1,11 @@
 //! A real Redis of one test, on a free port, with nothing of it kept.
 use crate::machine::{Scratch, signal, until};
-use std::net::{Ipv4Addr, SocketAddr, TcpListener};
+use std::io::{Read, Write};
+use std::net::{Ipv4Addr, SocketAddr, TcpListener, TcpStream};
 use std::process::{Child, Command, Stdio};
 use std::time::Duration;
-use tokio::io::{AsyncReadExt, AsyncWriteExt};
-use tokio::net::TcpStream;
-use tokio::time::timeout;
+
+const PATIENCE: Duration = Duration::from_secs(2);
 
 /// A `redis-server` process. It ends when dropped.
 #[derive(Debug)]
@@ -66,8 +66,9 @@ impl RedisServer {
     }
 
     /// Sends one command as words and answers the raw text that came back, for a look from outside.
-    pub async fn command(&self, words: &str) -> String {
-        ask(self.port, words).await.unwrap_or_else(|| panic!("redis did not answer `{words}`"))
+    #[must_use]
+    pub fn command(&self, words: &str) -> String {
+        ask(self.port, words).unwrap_or_else(|| panic!("redis did not answer `{words}`"))
     }
 }
 
@@ -98,17 +99,19 @@ async fn answers(port: u16, process: &mut Child) -> bool {
     let mut alive = true;
     until("redis-server answers PING or ends", Duration::from_secs(10), async || {
         alive = matches!(process.try_wait(), Ok(None));
-        !alive || ask(port, "PING").await.is_some_and(|answer| answer.starts_with("+PONG"))
+        !alive || ask(port, "PING").is_some_and(|answer| answer.starts_with("+PONG"))
     })
     .await;
     alive
 }
 
-async fn ask(port: u16, words: &str) -> Option<String> {
-    let mut stream = TcpStream::connect(SocketAddr::from((Ipv4Addr::LOCALHOST, port))).await.ok()?;
+fn ask(port: u16, words: &str) -> Option<String> {
+    let address = SocketAddr::from((Ipv4Addr::LOCALHOST, port));
+    let mut stream = TcpStream::connect_timeout(&address, PATIENCE).ok()?;
+    stream.set_read_timeout(Some(PATIENCE)).ok()?;
     // QUIT makes the server close, so that reading to the end is the whole answer.
-    stream.write_all(format!("{words}\r\nQUIT\r\n").as_bytes()).await.ok()?;
+    stream.write_all(format!("{words}\r\nQUIT\r\n").as_bytes()).ok()?;
     let mut answer = Vec::new();
-    timeout(Duration::from_secs(2), stream.read_to_end(&mut answer)).await.ok()?.ok()?;
+    stream.read_to_end(&mut answer).ok()?;
     Some(String::from_utf8_lossy(&answer).into_owned())
 }

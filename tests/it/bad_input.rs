@@ -3,10 +3,10 @@ use super::{deployment, openai_error};
 use harness::{Call, Replica, ScriptedProvider};
 use http::Method;
 use serde_json::json;
+use std::io::{Read, Write};
+use std::net::{Shutdown, SocketAddr, TcpStream};
+use std::thread;
 use std::time::Duration;
-use tokio::io::{AsyncReadExt, AsyncWriteExt};
-use tokio::net::TcpStream;
-use tokio::time::timeout;
 
 const CHAT: &str = "/v1/chat/completions";
 const MIB: usize = 1024 * 1024;
@@ -113,14 +113,14 @@ async fn a_body_of_40_mib_is_a_413() {
 
     let head = format!("POST {CHAT} HTTP/1.1\r\nhost: gateway\r\ncontent-type: application/json\r\n");
     let sized = format!("{head}content-length: {}\r\n\r\n", 40 * MIB);
-    let answer = pour(&stand.gateway, sized, vec![b' '; 40 * MIB]).await;
+    let answer = pour(stand.gateway.address(), &sized, vec![b' '; 40 * MIB]);
     assert!(answer.starts_with("HTTP/1.1 413 "), "{answer}");
     assert!(answer.contains("\"error\""), "{answer}");
 
     // Without a length in its head the gateway has to count.
     let chunk = [format!("{MIB:x}\r\n").into_bytes(), vec![b' '; MIB], b"\r\n".to_vec()].concat();
     let body = [chunk.repeat(40), b"0\r\n\r\n".to_vec()].concat();
-    let answer = pour(&stand.gateway, format!("{head}transfer-encoding: chunked\r\n\r\n"), body).await;
+    let answer = pour(stand.gateway.address(), &format!("{head}transfer-encoding: chunked\r\n\r\n"), body);
     assert!(answer.starts_with("HTTP/1.1 413 "), "{answer}");
 
     stand.still_serves().await;
@@ -138,36 +138,33 @@ async fn half_a_request_and_a_hang_up_disturb_nobody() {
     ];
 
     for half in halves {
-        let mut stream = TcpStream::connect(stand.gateway.address()).await.unwrap();
-        stream.write_all(half.as_bytes()).await.unwrap();
+        let mut stream = TcpStream::connect(stand.gateway.address()).unwrap();
+        stream.write_all(half.as_bytes()).unwrap();
     }
 
     stand.still_serves().await;
 }
 
 /// Writes as much as the gateway takes, and answers what it said: it may answer before it has read all.
-async fn pour(gateway: &Replica, head: String, body: Vec<u8>) -> String {
-    let (mut from, mut to) = TcpStream::connect(gateway.address()).await.unwrap().into_split();
-    let write = async {
-        // A gateway that has said no may close: the rest of the body is then refused, which is no fault.
-        if to.write_all(head.as_bytes()).await.is_ok() {
-            let _ = to.write_all(&body).await;
+fn pour(gateway: SocketAddr, head: &str, body: Vec<u8>) -> String {
+    let mut to = TcpStream::connect(gateway).unwrap();
+    let mut from = to.try_clone().unwrap();
+    from.set_read_timeout(Some(Duration::from_secs(20))).unwrap();
+    to.set_write_timeout(Some(Duration::from_secs(20))).unwrap();
+    to.write_all(head.as_bytes()).unwrap();
+    // A gateway that has said no may close: the rest of the body is then refused, which is no fault.
+    let writer = thread::spawn(move || to.write_all(&body));
+    let mut answer = Vec::new();
+    let mut piece = [0; 4096];
+    // Up to the end of the answer's JSON: the connection may stay open.
+    while !answer.ends_with(b"}") {
+        match from.read(&mut piece) {
+            Ok(n) if n > 0 => answer.extend_from_slice(&piece[..n]),
+            _ => break,
         }
-        to
-    };
-    let read = async {
-        let mut answer = Vec::new();
-        let mut piece = vec![0; 4096];
-        // Up to the end of the answer's JSON: the connection may stay open.
-        while !answer.ends_with(b"}") {
-            match from.read(&mut piece).await {
-                Ok(n) if n > 0 => answer.extend_from_slice(&piece[..n]),
-                _ => break,
-            }
-        }
-        answer
-    };
-    let both = async { tokio::join!(write, read).1 };
-    let answer = timeout(Duration::from_secs(20), both).await.expect("the gateway answers and lets go");
+    }
+    // What is still to be written has no reader any more.
+    let _ = from.shutdown(Shutdown::Both);
+    let _ = writer.join().expect("writing ends in an answer");
     String::from_utf8_lossy(&answer).into_owned()
 }

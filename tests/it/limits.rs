@@ -65,13 +65,13 @@ async fn every_key_that_counts_in_redis_expires() {
     let replicas = replicas(2, &format!("model_list:\n{models}{}", shared_limits(&redis))).await;
     burst(&replicas, 20).await;
 
-    let keys = redis.command("KEYS *").await;
+    let keys = redis.command("KEYS *");
 
     let keys: Vec<&str> =
         keys.lines().map(str::trim).filter(|line| line.contains(':') && !line.starts_with('$')).collect();
     assert!(keys.iter().any(|key| key.contains(":rpm:")), "{keys:?}");
     for key in keys {
-        let answer = redis.command(&format!("PTTL {key}")).await;
+        let answer = redis.command(&format!("PTTL {key}"));
         let left: i64 = answer.lines().next().unwrap().trim_start_matches(':').trim().parse().unwrap();
         // -2: it has expired since.
         assert!(left > 0 || left == -2, "{key} stays for ever ({left})");

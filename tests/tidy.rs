@@ -246,22 +246,23 @@ fn every_script_tells_its_keys_arguments_and_answer() {
 #[test]
 fn every_script_reads_then_decides_then_writes() {
     let mixed = |file: &File| {
-        let comments: Vec<String> =
-            file.text.lines().filter(|line| line.starts_with("--")).map(str::to_lowercase).collect();
         let place = |phase: &str| {
-            comments
-                .iter()
-                .position(|line| line.trim_start_matches(['-', ' ', '.', '1', '2', '3']).starts_with(phase))
+            file.text.lines().position(|line| {
+                let words = line
+                    .strip_prefix("-- ")
+                    .unwrap_or_default()
+                    .trim_start_matches(['1', '2', '3', '.', ' ']);
+                words == phase
+                    || words.starts_with(&format!("{phase}:"))
+                    || words.starts_with(&format!("{phase} ("))
+            })
         };
         let phases = (place("read"), place("decide"), place("write"));
         let (Some(read), Some(decide), Some(write)) = phases else { return Some(file.path.clone()) };
         (!(read < decide && decide < write)).then(|| file.path.clone())
     };
     let found: Vec<String> = scripts().iter().filter_map(mixed).collect();
-    none_of(
-        &found,
-        "mark three phases in these scripts, in this order: `-- 1. read`, `-- 2. decide`, `-- 3. write`",
-    );
+    none_of(&found, "mark three phases in these scripts, in this order: `-- read`, `-- decide`, `-- write`");
 }
 
 fn scripts() -> Vec<File> {

@@ -82,7 +82,9 @@ impl Chat {
         }
         let stream = flag(text, &fields, "stream")?;
         let num_retries = value(text, &fields, "num_retries")
-            .map(|raw| raw.parse::<u32>().map_err(|_| BadBody::field("num_retries", "must be a whole number")))
+            .map(|raw| {
+                raw.parse::<u32>().map_err(|_| BadBody::field("num_retries", "must be a whole number"))
+            })
             .transpose()?;
         let disable_fallbacks = flag(text, &fields, "disable_fallbacks")?;
         let timeout = value(text, &fields, "timeout").map(seconds).transpose()?;
@@ -142,7 +144,8 @@ fn seconds(raw: &str) -> Result<Duration, BadBody> {
 }
 
 fn asks_for_usage(stream_options: &str) -> bool {
-    Fields::read(stream_options).is_ok_and(|fields| fields.value(stream_options, "include_usage") == Some("true"))
+    Fields::read(stream_options)
+        .is_ok_and(|fields| fields.value(stream_options, "include_usage") == Some("true"))
 }
 
 #[cfg(test)]
@@ -183,10 +186,17 @@ mod tests {
 
     #[test]
     fn usage_is_wanted_only_if_asked_for_with_true() {
-        for (options, want) in
-            [(r#"{"include_usage":true}"#, true), (r#"{"include_usage":false}"#, false), ("{}", false), ("7", false)]
-        {
-            assert_eq!(with(&format!(r#""stream_options":{options}"#)).unwrap().wants_usage, want, "{options}");
+        for (options, want) in [
+            (r#"{"include_usage":true}"#, true),
+            (r#"{"include_usage":false}"#, false),
+            ("{}", false),
+            ("7", false),
+        ] {
+            assert_eq!(
+                with(&format!(r#""stream_options":{options}"#)).unwrap().wants_usage,
+                want,
+                "{options}"
+            );
         }
     }
 
@@ -206,7 +216,11 @@ mod tests {
             (r#"{"model":"m","messages":[],"timeout":"5"}"#, Some("timeout"), "seconds"),
             (r#"{"model":"m","messages":[],"num_retries":-1}"#, Some("num_retries"), "whole number"),
             (r#"{"model":"m","messages":[],"num_retries":1.5}"#, Some("num_retries"), "whole number"),
-            (r#"{"model":"m","messages":[],"disable_fallbacks":"no"}"#, Some("disable_fallbacks"), "true or false"),
+            (
+                r#"{"model":"m","messages":[],"disable_fallbacks":"no"}"#,
+                Some("disable_fallbacks"),
+                "true or false",
+            ),
             (r#"{"model":"m","messages":[],"model":"n"}"#, Some("model"), "twice"),
             (r#"{"model":"m","messages":[],"mod\u0065l":"n"}"#, Some("model"), "twice"),
             (r#"{"model": "chat", "messages": ["#, None, "line 1 column 31"),

@@ -1,0 +1,3 @@
+//! Providers: codecs without I/O, and the one transport that sends.
+pub mod failure;
+pub mod sse;

@@ -2,7 +2,7 @@
 mod fields;
 
 use bytes::Bytes;
-pub(crate) use fields::{Field, Fields};
+pub(crate) use fields::Fields;
 use std::time::Duration;
 
 /// Deeper bodies are refused: parsers down the line commonly stop here too.

@@ -1,7 +1,9 @@
 //! What one event of a chat stream means for us, read in one pass over its data and without copying it.
 use super::usage;
+use crate::chat::Fields;
 use crate::providers::Usage;
 use crate::providers::sse::Event;
+use bytes::Bytes;
 use serde::Deserialize;
 use serde::de::{Deserializer, IgnoredAny, MapAccess, Visitor};
 use serde_json::value::RawValue;
@@ -30,8 +32,8 @@ pub(crate) struct Chunk {
     pub(crate) content: bool,
     /// Its choices hold nothing at all, not even a role or an end, and it reports usage.
     pub(crate) usage_only: bool,
-    /// Its choices are empty or absent.
-    pub(crate) no_choices: bool,
+    /// Its `choices` are there and empty.
+    pub(crate) choices_empty: bool,
     /// What it reports.
     pub(crate) usage: Option<Usage>,
     /// Bytes of text in it, for an estimate.
@@ -66,6 +68,25 @@ pub(crate) fn read(event: &Event) -> Meaning {
         }
         _ => Meaning::Garbled,
     }
+}
+
+/// The usage chunk of the protocol, with `choices` empty, made of a chunk that reports usage in another place.
+pub(crate) fn usage_event(event: &Event) -> Option<Bytes> {
+    let data = event.data()?;
+    let text = std::str::from_utf8(&data).ok()?;
+    let fields = Fields::read(text).ok()?;
+    let usage = fields.value(text, "usage")?;
+    let mut out = String::from("data: {");
+    for name in ["id", "object", "created", "model", "system_fingerprint", "service_tier"] {
+        if let Some(value) = fields.value(text, name) {
+            out.extend(["\"", name, "\":", value, ","]);
+        }
+    }
+    out.extend(["\"choices\":[],\"usage\":", usage, "}"]);
+    // Data may have come in several lines; inside of JSON a line end is only white space.
+    let mut out = out.replace(['\r', '\n'], " ");
+    out.push_str("\n\n");
+    Some(out.into())
 }
 
 /// Whether a plain answer's choices all ended in a content filter with nothing said.
@@ -123,7 +144,8 @@ impl Raw<'_> {
             // Nothing but usage, or a preamble of empty choices; without either it is something unknown.
             let content = self.choices.is_none() && self.usage.is_none();
             let usage_only = self.usage.is_some();
-            return Chunk { content, usage_only, no_choices: true, usage: reported, ..Chunk::default() };
+            let choices_empty = self.choices.is_some();
+            return Chunk { content, usage_only, choices_empty, usage: reported, ..Chunk::default() };
         };
         let mut chunk = Chunk { usage: reported, ..Chunk::default() };
         let mut idle = true;
@@ -251,7 +273,6 @@ fn arguments_bytes(raw: &str) -> u64 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use bytes::Bytes;
 
     fn event(data: &str) -> Event {
         Event { raw: Bytes::from(format!("data: {data}\n\n")) }
@@ -331,24 +352,33 @@ mod tests {
     #[test]
     fn usage_is_seen_in_every_place() {
         let usage = r#""usage":{"prompt_tokens":7,"completion_tokens":5}"#;
-        // the chunk without its usage, whether it is there for the usage alone, whether it has no choices
+        // the chunk without its usage, whether it is there for the usage alone, whether its choices are empty
         let table = [
             (r#""choices":[]"#, true, true),
-            (r#""id":"x""#, true, true),
-            (r#""choices":null"#, true, true),
+            (r#""id":"x""#, true, false),
+            (r#""choices":null"#, true, false),
             (r#""choices":[{"delta":{}}]"#, true, false),
             (r#""choices":[{"delta":{"content":""}}]"#, true, false),
             (r#""choices":[{"delta":{"role":"assistant"}}]"#, false, false),
             (r#""choices":[{"delta":{},"finish_reason":"stop"}]"#, false, false),
             (r#""choices":[{"delta":{"content":"x"}}]"#, false, false),
         ];
-        for (rest, usage_only, no_choices) in table {
+        for (rest, usage_only, choices_empty) in table {
             let chunk = chunk(&format!("{{{rest},{usage}}}"));
             assert_eq!(chunk.usage, Some(Usage { input: 7, output: 5 }), "{rest}");
-            assert_eq!((chunk.usage_only, chunk.no_choices), (usage_only, no_choices), "{rest}");
+            assert_eq!((chunk.usage_only, chunk.choices_empty), (usage_only, choices_empty), "{rest}");
         }
         let null = chunk(r#"{"choices":[{"delta":{"content":"x"}}],"usage":null}"#);
         assert_eq!((null.usage, null.usage_only), (None, false));
+    }
+
+    #[test]
+    fn the_usage_chunk_is_made_of_a_chunk_that_reports_usage_beside_choices() {
+        let raw = "data: {\"id\":\"x\",\"model\":\"m\",\"choices\":[{\"delta\":{}}],\ndata: \"usage\":{\"prompt_tokens\": 7,\ndata: \"v\":1}}\n\n";
+        let made = usage_event(&Event { raw: Bytes::from(raw) }).unwrap();
+        let want = "data: {\"id\":\"x\",\"model\":\"m\",\"choices\":[],\"usage\":{\"prompt_tokens\": 7, \"v\":1}}\n\n";
+        assert_eq!(std::str::from_utf8(&made).unwrap(), want);
+        assert_eq!(usage_event(&event(r#"{"choices":[]}"#)), None);
     }
 
     #[test]

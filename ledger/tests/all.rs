@@ -1,0 +1,9 @@
+//! The ledger's tests from outside: scenarios and a model on both ledgers, and what only a real Redis can show.
+mod cooldowns;
+mod counters;
+mod exactness;
+mod model;
+mod outages;
+mod redis_server;
+mod scenarios;
+mod world;

@@ -1,0 +1,34 @@
+-- Applies many changes to counters at once.
+--
+-- KEYS    the counters
+-- ARGV    for each key its change, a whole number
+-- answer  how many keys were changed
+--
+-- An increase creates the counter with its 60 s. A decrease never creates one and never goes below 0.
+local TTL_MS = 60000
+
+-- read
+local found = redis.call('MGET', unpack(KEYS))
+
+-- decide
+local changes = {}
+for i = 1, #KEYS do
+  local change = tonumber(ARGV[i])
+  if change < 0 then
+    change = -math.min(-change, math.max(tonumber(found[i] or 0), 0))
+  end
+  changes[i] = change
+end
+
+-- write
+local changed = 0
+for i, key in ipairs(KEYS) do
+  if changes[i] ~= 0 then
+    redis.call('INCRBY', key, string.format('%.0f', changes[i]))
+    if redis.call('PTTL', key) == -1 then
+      redis.call('PEXPIRE', key, TTL_MS)
+    end
+    changed = changed + 1
+  end
+end
+return changed

@@ -30,6 +30,9 @@ for i = 1, candidates do
   local key = 3 * i - 2
   local rpm = tonumber(found[key] or 0)
   local tpm = tonumber(found[key + 1] or 0)
+  if not rpm or not tpm then
+    return redis.error_reply('ERR a counter is no number')
+  end
   local rpm_limit = tonumber(ARGV[3 * i])
   local tpm_limit = tonumber(ARGV[3 * i + 1])
   local cooling_ms = -2

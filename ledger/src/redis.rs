@@ -93,7 +93,7 @@ impl RedisLedger {
     /// # Errors
     /// Only for an address that can never work.
     pub fn start(settings: RedisSettings, clock: Arc<dyn Clock>) -> Result<Arc<Self>, LedgerError> {
-        Self::start_with(&settings, clock, false, DEADLINE)
+        Self::start_with(settings, clock, false, DEADLINE)
     }
 
     /// For tests: takes the given clock as it is instead of correcting it by the server's, so that a test can
@@ -108,7 +108,7 @@ impl RedisLedger {
         clock: Arc<dyn Clock>,
         deadline: Duration,
     ) -> Result<Arc<Self>, LedgerError> {
-        Self::start_with(&settings, clock, true, deadline)
+        Self::start_with(settings, clock, true, deadline)
     }
 
     /// Waits until the ledger is shared, at most so long. For the start: a replica that has not seen the others
@@ -120,14 +120,15 @@ impl RedisLedger {
     }
 
     fn start_with(
-        settings: &RedisSettings,
+        settings: RedisSettings,
         clock: Arc<dyn Clock>,
         trusts_clock: bool,
         deadline: Duration,
     ) -> Result<Arc<Self>, LedgerError> {
-        let client = connect::client(&settings.url)
-            .map_err(|error| LedgerError::Address { reason: error.to_string() })?;
-        let keys = Keys::new(&settings.namespace);
+        let RedisSettings { url, namespace } = settings;
+        let client =
+            connect::client(&url).map_err(|error| LedgerError::Address { reason: error.to_string() })?;
+        let keys = Keys::new(namespace);
         let heart = Heart {
             key: keys.replicas(),
             replica: uuid::Uuid::now_v7().to_string(),

@@ -1,7 +1,8 @@
 //! Random operations by seed: the embedded ledger is the model, the shared one must answer alike.
 use crate::world::{PATIENT, START_MS, World, group, member};
 use ledger::{
-    Cooldown, Denial, Hold, Ledger, ManualClock, MemoryLedger, Minute, Outcome, Reserve, Reserved, Settle, Want,
+    Cooldown, Denial, Hold, Ledger, ManualClock, MemoryLedger, Minute, Outcome, Reserve, Reserved, Settle,
+    Want,
 };
 use rand::rngs::StdRng;
 use rand::seq::IndexedRandom;
@@ -86,7 +87,8 @@ async fn both_answer_alike(seed: u64) {
                 shared.void(hold);
             }
             65..70 => {
-                let hold = Hold::unreserved(member(IDS.choose(&mut dice).unwrap()), Minute::of(shared.now_ms()));
+                let hold =
+                    Hold::unreserved(member(IDS.choose(&mut dice).unwrap()), Minute::of(shared.now_ms()));
                 let settle = Settle { hold, tokens: dice.random_range(0..80), outcome: outcome(&mut dice) };
                 embedded.settle(settle.clone());
                 shared.settle(settle);

@@ -168,7 +168,17 @@ async fn a_key_that_is_no_counter_does_not_bring_the_ledger_down() {
     run(&mut redis, &format!("SET {} nonsense", counter("dep-a", "rpm"))).await;
     assert!(asked(&ledger, "dep-a", 5).await);
     assert!(asked(&ledger, "dep-b", 5).await);
+    for id in ["dep-a", "dep-b"] {
+        let hold = Hold::unreserved(member(id), Minute::of(ledger.now_ms()));
+        ledger.settle(Settle { hold, tokens: 7, outcome: Outcome::Success });
+    }
+    // Whatever cannot be written to the one must not be written to the other again and again.
+    for _ in 0..3 {
+        ledger.drain().await;
+    }
     assert_eq!(get(&mut redis, &counter("dep-b", "rpm")).await, Some(1));
+    assert_eq!(get(&mut redis, &counter("dep-b", "tpm")).await, Some(7));
+    assert_eq!(get(&mut redis, &counter("dep-b", "calls")).await, Some(1));
     assert_eq!(ledger.status(), Status::Shared);
 }
 

@@ -56,7 +56,9 @@ async fn a_wrong_answer_is_told_with_its_line() {
 
 #[tokio::test]
 async fn what_is_no_command_is_told() {
-    for text in ["refund x", "reserve dep-a rpm=many", "settle nobody tokens=1 success", "advance soon", "void"] {
+    for text in
+        ["refund x", "reserve dep-a rpm=many", "settle nobody tokens=1 success", "advance soon", "void"]
+    {
         assert!(fails(text).await.contains("is not understood"), "{text}");
     }
 }

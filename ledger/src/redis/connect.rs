@@ -4,7 +4,7 @@ use super::scripts::Scripts;
 use crate::clock::Clock;
 use redis::aio::{ConnectionManager, ConnectionManagerConfig};
 use redis::io::tcp::TcpSettings;
-use redis::{AsyncConnectionConfig, Client, ErrorKind, IntoConnectionInfo, RedisError, RedisResult};
+use redis::{AsyncConnectionConfig, Client, Cmd, ErrorKind, IntoConnectionInfo, RedisError, RedisResult};
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::time::timeout;
@@ -93,14 +93,15 @@ pub(super) async fn beat(
     scripts: &Scripts,
     heart: &Heart,
 ) -> RedisResult<Beat> {
-    let mut call = scripts.heartbeat.key(&heart.key);
-    call.arg(&heart.replica).arg(SILENT_MAX_MS).arg(REPLICAS_TTL_MS);
     let before_ms = heart.clock.unix_ms();
-    let (replicas, seconds, micros): (u64, u64, u64) = call.invoke_async(line).await?;
+    let fill = |call: &mut Cmd| {
+        call.arg(&heart.key).arg(&heart.replica).arg(SILENT_MAX_MS).arg(REPLICAS_TTL_MS);
+    };
+    let (replicas, seconds, micros): (u64, u64, u64) = scripts.heartbeat.call(line, 1, fill).await?;
     let half_ms = heart.clock.unix_ms().saturating_sub(before_ms) / 2;
     let server_ms = seconds * 1_000 + micros / 1_000;
-    let offset_ms = i64::try_from(server_ms).unwrap_or(i64::MAX)
-        - i64::try_from(before_ms + half_ms).unwrap_or(i64::MAX);
+    let offset_ms =
+        i64::try_from(server_ms).unwrap_or(i64::MAX) - i64::try_from(before_ms + half_ms).unwrap_or(i64::MAX);
     Ok(Beat { replicas, offset_ms, error_ms: half_ms + 1 })
 }
 

@@ -59,7 +59,8 @@ fn read_literal(text: &str) -> Option<Cooling> {
 fn field<'a>(text: &'a str, name: &str) -> Option<&'a str> {
     let behind = text.rfind(&format!("'{name}'")).map(|at| &text[at + name.len() + 2..])?;
     let value = behind.trim_start_matches([':', ' ', '\'', '"']);
-    let end = value.find(|c: char| !matches!(c, '0'..='9' | '.' | '-' | '+' | 'e' | 'E')).unwrap_or(value.len());
+    let end =
+        value.find(|c: char| !matches!(c, '0'..='9' | '.' | '-' | '+' | 'e' | 'E')).unwrap_or(value.len());
     Some(&value[..end])
 }
 
@@ -103,7 +104,8 @@ mod tests {
 
     #[test]
     fn a_python_literal_without_a_status_is_read() {
-        let text = "{'exception_received': '', 'status_code': '', 'timestamp': 1796068702, 'cooldown_time': 60}";
+        let text =
+            "{'exception_received': '', 'status_code': '', 'timestamp': 1796068702, 'cooldown_time': 60}";
         assert_eq!(read(text, 0), Cooling { until_ms: 1_796_068_762_000, status: 0 });
     }
 
@@ -115,7 +117,9 @@ mod tests {
 
     #[test]
     fn what_cannot_be_read_is_a_short_cooldown() {
-        for text in ["", "nonsense", "{}", "{'timestamp': -1, 'cooldown_time': 1e300}", "{'timestamp'", "null"] {
+        for text in
+            ["", "nonsense", "{}", "{'timestamp': -1, 'cooldown_time': 1e300}", "{'timestamp'", "null"]
+        {
             assert_eq!(read(text, 5_000), Cooling { until_ms: 6_000, status: 0 }, "{text}");
         }
     }

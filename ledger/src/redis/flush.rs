@@ -5,8 +5,8 @@ use super::connect::{Lines, within};
 use super::cooldown_value;
 use super::keys::Counter;
 use super::local::{Delta, Unsent, Window};
-use super::scripts::call;
-use redis::{Cmd, RedisResult, Value};
+use super::scripts::{Call, send_all};
+use redis::{RedisResult, Value};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -56,11 +56,11 @@ enum Load {
 pub(super) async fn flush(shared: &Shared, lines: &Lines) {
     let _alone = shared.rest_order.write().await;
     let now_ms = shared.now_ms();
-    let (loads, calls): (Vec<Load>, Vec<Cmd>) = pack(shared, now_ms).into_iter().unzip();
+    let (loads, calls): (Vec<Load>, Vec<Call<'_>>) = pack(shared, now_ms).into_iter().unzip();
     if calls.is_empty() {
         return;
     }
-    match within(shared.deadline, shared.scripts.send_all(lines, &calls)).await {
+    match within(shared.deadline, send_all(&mut lines.rest.clone(), &calls)).await {
         Ok(answers) => {
             let mut refused = None;
             for (load, answer) in loads.into_iter().zip(answers) {
@@ -79,7 +79,7 @@ pub(super) async fn flush(shared: &Shared, lines: &Lines) {
     }
 }
 
-fn pack(shared: &Shared, now_ms: u64) -> Vec<(Load, Cmd)> {
+fn pack(shared: &Shared, now_ms: u64) -> Vec<(Load, Call<'_>)> {
     let mut local = shared.local();
     let changes = local.take_unsent(now_ms);
     let cooldowns = local.unsent_cooldowns();
@@ -90,15 +90,14 @@ fn pack(shared: &Shared, now_ms: u64) -> Vec<(Load, Cmd)> {
         let until_ms = unsent.cooling.until_ms;
         let value = cooldown_value::write(&unsent.cooling, &unsent.reason, now_ms);
         let length_ms = until_ms.saturating_sub(now_ms).to_string();
-        let cool = call(&shared.scripts.cool, &[shared.keys.cooldown(&id)], &[value, length_ms]);
-        packed.push((Load::Cooldown { id, until_ms }, cool));
+        let (keys, args) = (vec![shared.keys.cooldown(&id)], vec![value, length_ms]);
+        packed.push((Load::Cooldown { id, until_ms }, Call { script: &shared.scripts.cool, keys, args }));
     }
     for members in changes.chunks(CALL_MEMBERS_MAX) {
         let (keys, args) = members.iter().flat_map(|change| increments(shared, change)).unzip();
-        let (keys, args): (Vec<String>, Vec<String>) = (keys, args);
-        if !keys.is_empty() {
-            let settle = call(&shared.scripts.settle, &keys, &args);
-            packed.push((Load::Changes(members.to_vec()), settle));
+        let call = Call { script: &shared.scripts.settle, keys, args };
+        if !call.keys.is_empty() {
+            packed.push((Load::Changes(members.to_vec()), call));
         }
     }
     packed

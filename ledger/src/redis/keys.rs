@@ -31,8 +31,8 @@ pub(super) struct Keys {
 }
 
 impl Keys {
-    pub(super) fn new(namespace: &str) -> Self {
-        let lead = if namespace.is_empty() { String::new() } else { format!("{namespace}:") };
+    pub(super) fn new(namespace: String) -> Self {
+        let lead = if namespace.is_empty() { namespace } else { namespace + ":" };
         Self { lead }
     }
 
@@ -61,7 +61,7 @@ mod tests {
     fn names_are_those_that_litellm_uses() {
         let member = Member { id: "abc".into(), model: "openai/gpt-4o".into() };
         let minute = Minute::of(1_796_075_431_000);
-        let keys = Keys::new("");
+        let keys = Keys::new(String::new());
         assert_eq!(keys.counter(Counter::Rpm, &member, minute), "abc:openai/gpt-4o:rpm:21-50");
         assert_eq!(keys.counter(Counter::Tpm, &member, minute), "abc:openai/gpt-4o:tpm:21-50");
         assert_eq!(keys.cooldown("abc"), "deployment:abc:cooldown");
@@ -70,7 +70,7 @@ mod tests {
     #[test]
     fn a_namespace_leads_every_key() {
         let member = Member { id: "abc".into(), model: "m".into() };
-        let keys = Keys::new("prod");
+        let keys = Keys::new("prod".to_owned());
         assert_eq!(keys.counter(Counter::Calls, &member, Minute::of(0)), "prod:abc:m:calls:00-00");
         assert_eq!(keys.counter(Counter::Fails, &member, Minute::of(0)), "prod:abc:m:fails:00-00");
         assert_eq!(keys.cooldown("abc"), "prod:deployment:abc:cooldown");

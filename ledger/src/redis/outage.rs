@@ -95,7 +95,15 @@ impl Breaker {
 fn refuses_everything(code: &str) -> bool {
     matches!(
         code,
-        "READONLY" | "LOADING" | "MASTERDOWN" | "CLUSTERDOWN" | "MISCONF" | "OOM" | "NOAUTH" | "NOPERM" | "BUSY"
+        "READONLY"
+            | "LOADING"
+            | "MASTERDOWN"
+            | "CLUSTERDOWN"
+            | "MISCONF"
+            | "OOM"
+            | "NOAUTH"
+            | "NOPERM"
+            | "BUSY"
     )
 }
 
@@ -172,7 +180,11 @@ fn go_away(shared: &Shared, error: &RedisError) {
 fn warn_away(shared: &Shared, error: &RedisError) {
     let replicas = shared.breaker.replicas();
     let error = error.category();
-    tracing::warn!(replicas, error, "redis does not answer: this replica enforces its share of the limits alone");
+    tracing::warn!(
+        replicas,
+        error,
+        "redis does not answer: this replica enforces its share of the limits alone"
+    );
 }
 
 /// Connects anew and writes what piled up, so that the counters are whole before anyone relies on them.

@@ -5,12 +5,13 @@ use super::connect::{Lines, missed};
 use super::keys::Counter;
 use crate::clock::Minute;
 use crate::ledger::{Denial, Hold, Passed, Reserve, Reserved, Want};
-use redis::{RedisError, RedisResult};
+use redis::{Cmd, ErrorKind, RedisError, RedisResult};
 use tokio::sync::SemaphorePermit;
 use tokio::time::timeout_at;
 
 /// Candidates a call: most requests get the first, and reading ten costs Redis four times as much.
 const CALL_WANTS_MAX: usize = 3;
+const KEYS_PER_WANT: usize = 3;
 /// How often a call is repeated with the server's minute. Twice disagreeing means that its clock jumps.
 const TURNS_MAX: usize = 2;
 
@@ -19,10 +20,20 @@ type Placed<'a> = (usize, &'a Want);
 
 /// What one call found.
 enum Answer {
-    Granted { index: usize, hold: Hold, rpm: u64, tpm: u64, passed: Vec<Passed> },
-    Refused { passed: Vec<Passed> },
+    Granted {
+        index: usize,
+        hold: Hold,
+        rpm: u64,
+        tpm: u64,
+        passed: Vec<Passed>,
+    },
+    Refused {
+        passed: Vec<Passed>,
+    },
     /// The minute has turned by the server's clock, which now shows so many milliseconds.
-    Turned { now_ms: u64 },
+    Turned {
+        now_ms: u64,
+    },
 }
 
 /// Takes one slot at the first want that has room.
@@ -119,20 +130,26 @@ async fn call(
     now_ms: u64,
 ) -> RedisResult<Answer> {
     let minute = Minute::of(now_ms);
-    let mut call = shared.scripts.reserve.prepare_invoke();
-    call.arg(i64::from(ignore_cooldown));
-    if shared.trusts_clock { call.arg(-1) } else { call.arg(minute.index()) };
-    for (_, Want { member, rpm_limit, tpm_limit, tpm_hold }) in wants {
-        call.key(shared.keys.counter(Counter::Rpm, member, minute))
-            .key(shared.keys.counter(Counter::Tpm, member, minute))
-            .key(shared.keys.cooldown(&member.id))
-            .arg(limit(*rpm_limit))
-            .arg(limit(*tpm_limit))
-            .arg(*tpm_hold);
-    }
-    let answer: Vec<i64> = call.invoke_async(&mut lines.reserve.clone()).await?;
+    let fill = |call: &mut Cmd| {
+        for (_, Want { member, .. }) in wants {
+            call.arg(shared.keys.counter(Counter::Rpm, member, minute))
+                .arg(shared.keys.counter(Counter::Tpm, member, minute))
+                .arg(shared.keys.cooldown(&member.id));
+        }
+        call.arg(i64::from(ignore_cooldown));
+        if shared.trusts_clock {
+            call.arg(-1)
+        } else {
+            call.arg(minute.index())
+        };
+        for (_, Want { rpm_limit, tpm_limit, tpm_hold, .. }) in wants {
+            call.arg(limit(*rpm_limit)).arg(limit(*tpm_limit)).arg(*tpm_hold);
+        }
+    };
+    let mut line = lines.reserve.clone();
+    let answer: Vec<i64> = shared.scripts.reserve.call(&mut line, wants.len() * KEYS_PER_WANT, fill).await?;
     read(&answer, wants, now_ms).ok_or_else(|| {
-        RedisError::from((redis::ErrorKind::UnexpectedReturnType, "the reserve script answered nonsense"))
+        RedisError::from((ErrorKind::UnexpectedReturnType, "the reserve script answered nonsense"))
     })
 }
 
@@ -174,7 +191,8 @@ fn by_share(shared: &Shared, open: &[Placed<'_>], ignore_cooldown: bool, passed:
     let wants = open.iter().map(|&(_, want)| want.clone()).collect();
     let reserve = Reserve { wants, ignore_cooldown };
     let reserved = shared.local().reserve_share(reserve, shared.breaker.replicas(), shared.now_ms());
-    let placed = |refused: Vec<Passed>| refused.into_iter().map(|(at, denial)| (open[at].0, denial)).collect();
+    let placed =
+        |refused: Vec<Passed>| refused.into_iter().map(|(at, denial)| (open[at].0, denial)).collect();
     match reserved {
         Reserved::Granted { index, hold, rpm, tpm, passed: refused } => {
             granted(open[index].0, hold, rpm, tpm, passed, placed(refused))

@@ -1,8 +1,52 @@
-//! The scripts of `lua/`, called by their SHA. A server that has lost them gets them again, and the call that
-//! found out is repeated: it had not run, so nothing is lost or counted twice.
-use super::connect::Lines;
-use redis::aio::ConnectionManager;
-use redis::{Cmd, ErrorKind, Pipeline, RedisError, RedisResult, Script, ServerErrorKind, Value};
+//! The scripts of `lua/`, called by their SHA. A server that has lost one is sent its text in the call itself:
+//! the first call had not run, so nothing is lost or counted twice, and however often scripts are lost the
+//! second one runs.
+use redis::aio::{ConnectionLike, ConnectionManager};
+use redis::{Cmd, ErrorKind, FromRedisValue, Pipeline, RedisError, RedisResult, ServerErrorKind, Value};
+
+/// One script.
+#[derive(Debug)]
+pub(super) struct Script {
+    text: &'static str,
+    sha: String,
+}
+
+impl Script {
+    fn new(text: &'static str) -> Self {
+        Self { text, sha: redis::Script::new(text).get_hash().to_owned() }
+    }
+
+    /// Calls with so many keys; `fill` adds the keys, then the arguments.
+    pub(super) async fn call<T: FromRedisValue>(
+        &self,
+        line: &mut impl ConnectionLike,
+        keys: usize,
+        fill: impl Fn(&mut Cmd),
+    ) -> RedisResult<T> {
+        let mut call = self.by_sha(keys);
+        fill(&mut call);
+        match call.query_async(line).await {
+            Err(error) if is_unknown_script(&error) => {
+                let mut call = self.whole(keys);
+                fill(&mut call);
+                call.query_async(line).await
+            }
+            answer => answer,
+        }
+    }
+
+    fn by_sha(&self, keys: usize) -> Cmd {
+        let mut call = redis::cmd("EVALSHA");
+        call.arg(&self.sha).arg(keys);
+        call
+    }
+
+    fn whole(&self, keys: usize) -> Cmd {
+        let mut call = redis::cmd("EVAL");
+        call.arg(self.text).arg(keys);
+        call
+    }
+}
 
 /// The ledger's scripts.
 #[derive(Debug)]
@@ -25,48 +69,61 @@ impl Scripts {
 
     /// Gives the server all scripts, so that the first calls need no healing.
     pub(super) async fn load(&self, line: &mut ConnectionManager) -> RedisResult<()> {
+        let mut loads = Pipeline::new();
         for script in [&self.reserve, &self.settle, &self.cool, &self.heartbeat] {
-            script.load_async(line).await?;
+            loads.cmd("SCRIPT").arg("LOAD").arg(script.text);
         }
-        Ok(())
-    }
-
-    /// Sends all calls in one write and answers for each, in order. `Err`: it is unknown which of them ran.
-    pub(super) async fn send_all(
-        &self,
-        lines: &Lines,
-        calls: &[Cmd],
-    ) -> RedisResult<Vec<RedisResult<Value>>> {
-        let mut line = lines.rest.clone();
-        let mut answers = send(&mut line, calls.iter()).await?;
-        let unknown: Vec<usize> = (0..calls.len()).filter(|&i| is_unknown_script(&answers[i])).collect();
-        if unknown.is_empty() {
-            return Ok(answers);
-        }
-        self.load(&mut line).await?;
-        let healed = send(&mut line, unknown.iter().map(|&i| &calls[i])).await?;
-        for (i, answer) in unknown.into_iter().zip(healed) {
-            answers[i] = answer;
-        }
-        Ok(answers)
+        loads.exec_async(line).await
     }
 }
 
-/// A call of a script for a pipeline, which `Script` itself cannot be put into.
-pub(super) fn call(script: &Script, keys: &[String], args: &[String]) -> Cmd {
-    let mut call = redis::cmd("EVALSHA");
-    call.arg(script.get_hash()).arg(keys.len()).arg(keys).arg(args);
-    call
+/// A call that travels with others.
+#[derive(Debug)]
+pub(super) struct Call<'a> {
+    pub(super) script: &'a Script,
+    pub(super) keys: Vec<String>,
+    pub(super) args: Vec<String>,
 }
 
-async fn send<'a>(
+impl Call<'_> {
+    fn by_sha(&self) -> Cmd {
+        let mut call = self.script.by_sha(self.keys.len());
+        call.arg(&self.keys).arg(&self.args);
+        call
+    }
+
+    fn whole(&self) -> Cmd {
+        let mut call = self.script.whole(self.keys.len());
+        call.arg(&self.keys).arg(&self.args);
+        call
+    }
+}
+
+/// Sends all calls in one write and answers for each, in order. `Err`: it is unknown which of them ran.
+pub(super) async fn send_all(
     line: &mut ConnectionManager,
-    calls: impl Iterator<Item = &'a Cmd>,
+    calls: &[Call<'_>],
+) -> RedisResult<Vec<RedisResult<Value>>> {
+    let mut answers = send(line, calls.iter().map(Call::by_sha)).await?;
+    let is_lost = |answer: &RedisResult<Value>| answer.as_ref().is_err_and(is_unknown_script);
+    let lost: Vec<usize> = (0..calls.len()).filter(|&at| is_lost(&answers[at])).collect();
+    if !lost.is_empty() {
+        let healed = send(line, lost.iter().map(|&at| calls[at].whole())).await?;
+        for (at, answer) in lost.into_iter().zip(healed) {
+            answers[at] = answer;
+        }
+    }
+    Ok(answers)
+}
+
+async fn send(
+    line: &mut ConnectionManager,
+    calls: impl Iterator<Item = Cmd>,
 ) -> RedisResult<Vec<RedisResult<Value>>> {
     let mut pipeline = Pipeline::new();
     pipeline.ignore_errors();
     for call in calls {
-        pipeline.add_command(call.clone());
+        pipeline.add_command(call);
     }
     let answers: Vec<RedisResult<Value>> = pipeline.query_async(line).await?;
     if answers.len() == pipeline.len() {
@@ -76,6 +133,6 @@ async fn send<'a>(
     }
 }
 
-fn is_unknown_script(answer: &RedisResult<Value>) -> bool {
-    matches!(answer, Err(error) if error.kind() == ErrorKind::Server(ServerErrorKind::NoScript))
+fn is_unknown_script(error: &RedisError) -> bool {
+    error.kind() == ErrorKind::Server(ServerErrorKind::NoScript)
 }

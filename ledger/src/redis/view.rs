@@ -165,8 +165,7 @@ async fn read(shared: &Shared, lines: &Lines, group: &Group) -> RedisResult<Snap
 }
 
 fn keys_of(shared: &Shared, member: &Member, minute: Minute) -> [String; KEYS_PER_MEMBER] {
-    let [rpm, tpm, calls, fails] =
-        Counter::ALL.map(|counter| shared.keys.counter(counter, member, minute));
+    let [rpm, tpm, calls, fails] = Counter::ALL.map(|counter| shared.keys.counter(counter, member, minute));
     [rpm, tpm, calls, fails, shared.keys.cooldown(&member.id)]
 }
 
@@ -182,7 +181,8 @@ fn answer(shared: &Shared, slot: &Slot, group: &Group) -> View {
     let snapshot = slot.snapshot(group, minute);
     let local = shared.local();
     let reading = |(index, member): (usize, &Member)| {
-        let row = snapshot.as_ref().and_then(|snapshot| snapshot.rows.get(index)).copied().unwrap_or_default();
+        let row =
+            snapshot.as_ref().and_then(|snapshot| snapshot.rows.get(index)).copied().unwrap_or_default();
         let since = local.done(minute, member).minus(row.ours);
         let Counts { rpm, tpm, calls, fails } = since.apply(row.counts);
         Reading { rpm, tpm, calls, fails, cooldown: local.cooling(&member.id, now_ms).cloned() }

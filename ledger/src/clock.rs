@@ -63,6 +63,16 @@ impl Minute {
         Self(unix_ms / Self::LENGTH_MS)
     }
 
+    /// Minutes since the Unix epoch.
+    pub(crate) fn index(self) -> u64 {
+        self.0
+    }
+
+    /// The minute after this one.
+    pub(crate) fn next(self) -> Self {
+        Self(self.0 + 1)
+    }
+
     /// `HH-MM`, as it stands in key names. It repeats daily; the keys' time to live of 60 s keeps days apart.
     #[must_use]
     pub fn hh_mm(self) -> String {

@@ -1,0 +1,265 @@
+//! The ledger's rules as a pure state machine: every operation takes the time, nothing here reads a clock.
+//! What a shared ledger does by script must give the answers that this book gives.
+use crate::clock::Minute;
+use crate::ledger::{
+    Cooldown, Cooling, Denial, Hold, Member, Outcome, Passed, Reading, Reserve, Reserved, Settle, Want,
+};
+use std::collections::{BTreeMap, HashMap};
+use std::sync::Arc;
+
+/// The counters of one member in one minute.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(crate) struct Counts {
+    pub(crate) rpm: u64,
+    pub(crate) tpm: u64,
+    pub(crate) calls: u64,
+    pub(crate) fails: u64,
+}
+
+/// What a settling changes, worked out once so that every ledger writes the same.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Settled {
+    /// Tokens to take back from the hold's minute, if it still stands.
+    pub(crate) unused: u64,
+    /// Tokens to charge to the minute of the end.
+    pub(crate) beyond: u64,
+    /// Calls that ended: 0 or 1.
+    pub(crate) calls: u64,
+    /// Calls that failed: 0 or 1.
+    pub(crate) fails: u64,
+}
+
+impl Settled {
+    pub(crate) fn of(settle: &Settle) -> Self {
+        let (calls, fails) = match settle.outcome {
+            Outcome::Success => (1, 0),
+            Outcome::Failure => (1, 1),
+            Outcome::Neutral => (0, 0),
+        };
+        Self {
+            unused: settle.hold.tpm.saturating_sub(settle.tokens),
+            beyond: settle.tokens.saturating_sub(settle.hold.tpm),
+            calls,
+            fails,
+        }
+    }
+}
+
+/// Usage per member and minute, and who cools down.
+#[derive(Debug, Default)]
+pub(crate) struct Book {
+    windows: BTreeMap<Minute, HashMap<Member, Counts>>,
+    cooldowns: HashMap<Arc<str>, Cooling>,
+    pruned_in: Option<Minute>,
+}
+
+impl Book {
+    /// Takes one slot at the first want that has room. A refusal charges nothing.
+    pub(crate) fn reserve(&mut self, reserve: &Reserve, now_ms: u64) -> Reserved {
+        self.prune(now_ms);
+        let minute = Minute::of(now_ms);
+        let mut passed: Vec<Passed> = Vec::new();
+        for (index, want) in reserve.wants.iter().enumerate() {
+            match self.denial(want, reserve.ignore_cooldown, now_ms) {
+                Some(denial) => passed.push((index, denial)),
+                None => {
+                    let hold = Hold { member: want.member.clone(), minute, rpm: 1, tpm: want.tpm_hold };
+                    let counts = self.charge(&hold);
+                    return Reserved::Granted { index, hold, rpm: counts.rpm, tpm: counts.tpm, passed };
+                }
+            }
+        }
+        Reserved::Refused { passed }
+    }
+
+    /// Replaces a hold by what was used.
+    pub(crate) fn settle(&mut self, settle: &Settle, now_ms: u64) {
+        self.prune(now_ms);
+        let settled = Settled::of(settle);
+        self.take_back(&settle.hold, 0, settled.unused);
+        if settled.beyond > 0 || settled.calls > 0 {
+            let counts = self.counts_mut(Minute::of(now_ms), &settle.hold.member);
+            counts.tpm = counts.tpm.saturating_add(settled.beyond);
+            counts.calls += settled.calls;
+            counts.fails += settled.fails;
+        }
+    }
+
+    /// Gives back a hold whose call was never sent.
+    pub(crate) fn void(&mut self, hold: &Hold, now_ms: u64) {
+        self.prune(now_ms);
+        self.take_back(hold, hold.rpm, hold.tpm);
+    }
+
+    /// Takes a deployment out for a time; a running cooldown that ends later stays.
+    pub(crate) fn cool(&mut self, cooldown: &Cooldown, now_ms: u64) {
+        self.prune(now_ms);
+        let until_ms = now_ms.saturating_add(cooldown.length_ms);
+        let runs_longer = self.cooling(&cooldown.member.id, now_ms).is_some_and(|it| it.until_ms >= until_ms);
+        if cooldown.length_ms > 0 && !runs_longer {
+            let cooling = Cooling { until_ms, status: cooldown.status };
+            self.cooldowns.insert(Arc::clone(&cooldown.member.id), cooling);
+        }
+    }
+
+    /// What this minute holds for a member.
+    pub(crate) fn reading(&self, member: &Member, now_ms: u64) -> Reading {
+        let Counts { rpm, tpm, calls, fails } = self.counts(member, Minute::of(now_ms));
+        Reading { rpm, tpm, calls, fails, cooldown: self.cooling(&member.id, now_ms).cloned() }
+    }
+
+    /// The counters of a member in a minute; zeros where none stand.
+    pub(crate) fn counts(&self, member: &Member, minute: Minute) -> Counts {
+        self.windows.get(&minute).and_then(|window| window.get(member)).copied().unwrap_or_default()
+    }
+
+    /// The cooldown of a deployment that has not ended by `now_ms`.
+    pub(crate) fn cooling(&self, id: &str, now_ms: u64) -> Option<&Cooling> {
+        self.cooldowns.get(id).filter(|cooling| cooling.until_ms > now_ms)
+    }
+
+    /// Charges a hold that was granted, here or elsewhere, and answers the counters after it.
+    pub(crate) fn charge(&mut self, hold: &Hold) -> Counts {
+        let counts = self.counts_mut(hold.minute, &hold.member);
+        counts.rpm = counts.rpm.saturating_add(hold.rpm);
+        counts.tpm = counts.tpm.saturating_add(hold.tpm);
+        *counts
+    }
+
+    /// Takes over what a better informed ledger says of a cooldown, an end before its time included.
+    pub(crate) fn learn(&mut self, id: &Arc<str>, cooling: Option<Cooling>) {
+        match cooling {
+            Some(cooling) => {
+                self.cooldowns.insert(Arc::clone(id), cooling);
+            }
+            None => {
+                self.cooldowns.remove(id);
+            }
+        }
+    }
+
+    /// Forgets what no operation can reach any more. The minute before this one stays: a hold may still be
+    /// taken back from it, and a clock that is set back by a moment finds its counters again.
+    pub(crate) fn prune(&mut self, now_ms: u64) {
+        let minute = Minute::of(now_ms);
+        if self.pruned_in == Some(minute) {
+            return;
+        }
+        self.pruned_in = Some(minute);
+        self.windows.retain(|window, _| window.next() >= minute);
+        self.cooldowns.retain(|_, cooling| cooling.until_ms > now_ms);
+    }
+
+    fn denial(&self, want: &Want, ignore_cooldown: bool, now_ms: u64) -> Option<Denial> {
+        if !ignore_cooldown && let Some(cooling) = self.cooling(&want.member.id, now_ms) {
+            return Some(Denial::Cooling { wait_ms: cooling.until_ms - now_ms });
+        }
+        let minute = Minute::of(now_ms);
+        let wait_ms = minute.left_ms(now_ms);
+        let Counts { rpm, tpm, .. } = self.counts(&want.member, minute);
+        if let Some(limit) = want.rpm_limit.filter(|&limit| rpm >= limit) {
+            return Some(Denial::Rpm { used: rpm, limit, wait_ms });
+        }
+        want.tpm_limit.filter(|&limit| tpm >= limit).map(|limit| Denial::Tpm { used: tpm, limit, wait_ms })
+    }
+
+    fn take_back(&mut self, hold: &Hold, rpm: u64, tpm: u64) {
+        let standing = self.windows.get_mut(&hold.minute).and_then(|window| window.get_mut(&hold.member));
+        if let Some(counts) = standing {
+            counts.rpm = counts.rpm.saturating_sub(rpm);
+            counts.tpm = counts.tpm.saturating_sub(tpm);
+        }
+    }
+
+    fn counts_mut(&mut self, minute: Minute, member: &Member) -> &mut Counts {
+        self.windows.entry(minute).or_default().entry(member.clone()).or_default()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const START_MS: u64 = 1_796_075_410_000; // 21:50:10
+
+    fn member() -> Member {
+        Member { id: "dep-a".into(), model: "openai/gpt-4o".into() }
+    }
+
+    fn want(rpm_limit: Option<u64>, tpm_limit: Option<u64>, tpm_hold: u64) -> Want {
+        Want { member: member(), rpm_limit, tpm_limit, tpm_hold }
+    }
+
+    fn one(want: Want) -> Reserve {
+        Reserve { wants: vec![want], ignore_cooldown: false }
+    }
+
+    fn cooldown(length_ms: u64) -> Cooldown {
+        Cooldown { member: member(), length_ms, status: 429, reason: String::new() }
+    }
+
+    fn hold_of(reserved: Reserved) -> Hold {
+        match reserved {
+            Reserved::Granted { hold, .. } => hold,
+            Reserved::Refused { passed } => panic!("refused: {passed:?}"),
+        }
+    }
+
+    #[test]
+    fn a_spent_limit_waits_for_the_end_of_the_minute() {
+        let mut book = Book::default();
+        book.reserve(&one(want(Some(1), None, 0)), START_MS);
+        let refused = book.reserve(&one(want(Some(1), None, 0)), START_MS + 1_000);
+        let wait_ms = 49_000;
+        let passed = vec![(0, Denial::Rpm { used: 1, limit: 1, wait_ms })];
+        assert_eq!(refused, Reserved::Refused { passed });
+    }
+
+    #[test]
+    fn a_cooldown_waits_for_its_own_end_and_ends_exactly_there() {
+        let mut book = Book::default();
+        book.cool(&cooldown(5_000), START_MS);
+        let refused = book.reserve(&one(want(None, None, 0)), START_MS + 4_999);
+        assert_eq!(refused, Reserved::Refused { passed: vec![(0, Denial::Cooling { wait_ms: 1 })] });
+        hold_of(book.reserve(&one(want(None, None, 0)), START_MS + 5_000));
+    }
+
+    #[test]
+    fn a_window_of_an_hour_ago_is_forgotten_with_its_cooldowns() {
+        let mut book = Book::default();
+        for minute in 0..60 {
+            let now_ms = START_MS + minute * 60_000;
+            book.reserve(&one(want(None, None, 7)), now_ms);
+            book.cool(&cooldown(1_000), now_ms);
+        }
+        assert_eq!(book.windows.len(), 2);
+        book.prune(START_MS + 3_600_000);
+        assert_eq!(book.cooldowns.len(), 0);
+    }
+
+    #[test]
+    fn a_hold_of_a_forgotten_window_creates_no_counter() {
+        let mut book = Book::default();
+        let hold = hold_of(book.reserve(&one(want(None, None, 7)), START_MS));
+        let later_ms = START_MS + 600_000;
+        book.void(&hold, later_ms);
+        book.settle(&Settle { hold, tokens: 0, outcome: Outcome::Neutral }, later_ms);
+        assert_eq!(book.windows.len(), 0);
+    }
+
+    #[test]
+    fn giving_back_more_than_stands_stops_at_zero() {
+        let mut book = Book::default();
+        let hold = hold_of(book.reserve(&one(want(None, None, 7)), START_MS));
+        book.void(&hold, START_MS);
+        book.void(&hold, START_MS);
+        assert_eq!(book.counts(&member(), Minute::of(START_MS)), Counts::default());
+    }
+
+    #[test]
+    fn a_cooldown_of_no_length_is_none() {
+        let mut book = Book::default();
+        book.cool(&cooldown(0), START_MS);
+        assert_eq!(book.cooldowns.len(), 0);
+    }
+}

@@ -1,0 +1,240 @@
+//! The shared ledger: each operation is one script or one read on Redis. It starts, answers and keeps limits
+//! bounded whether Redis is there or not.
+mod connect;
+mod cooldown_value;
+mod flush;
+mod keys;
+mod local;
+mod outage;
+mod reserve;
+mod scripts;
+mod view;
+
+use crate::clock::Clock;
+use crate::ledger::{Cooldown, Group, Hold, Ledger, Reserve, Reserved, Settle, Status, View};
+use async_trait::async_trait;
+use connect::{Heart, Lines};
+use keys::Keys;
+use local::Local;
+use outage::Breaker;
+use redis::Client;
+use scripts::Scripts;
+use std::fmt;
+use std::sync::atomic::{AtomicI64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
+use std::time::Duration;
+use tokio::sync::{Notify, Semaphore};
+use tokio::task::AbortHandle;
+use tokio::time::timeout;
+use view::Views;
+
+/// No request waits longer for an answer of Redis.
+const DEADLINE: Duration = Duration::from_millis(100);
+/// Reservations in flight. More would only queue in front of the socket, with their deadlines running.
+const IN_FLIGHT_MAX: usize = 256;
+
+/// Where the shared ledger is.
+#[derive(Clone)]
+pub struct RedisSettings {
+    /// `redis://[user][:password@]host[:port][/database]`. A secret: it may hold the password.
+    pub url: String,
+    /// Leads every key as `<namespace>:`; empty for none.
+    pub namespace: String,
+}
+
+impl fmt::Debug for RedisSettings {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("RedisSettings").field("namespace", &self.namespace).finish_non_exhaustive()
+    }
+}
+
+/// Settings that can never work. That Redis does not answer is no error, see [`Status::Away`].
+#[derive(Debug, thiserror::Error)]
+pub enum LedgerError {
+    /// Not an address that can be connected to. The reason does not repeat the address.
+    #[error("the redis url cannot be used: {reason}; write redis://host:port/database")]
+    Address {
+        /// Why, in few words.
+        reason: String,
+    },
+}
+
+/// The ledger that replicas share. Dropping it ends its tasks; [`Ledger::drain`] first, to write what is left.
+pub struct RedisLedger {
+    shared: Arc<Shared>,
+    tasks: [AbortHandle; 2],
+}
+
+/// What the ledger's requests and tasks work on.
+struct Shared {
+    client: Client,
+    keys: Keys,
+    scripts: Scripts,
+    heart: Heart,
+    clock: Arc<dyn Clock>,
+    /// From our clock to the server's.
+    offset_ms: AtomicI64,
+    trusts_clock: bool,
+    deadline: Duration,
+    lines: RwLock<Option<Lines>>,
+    breaker: Breaker,
+    in_flight: Semaphore,
+    local: Mutex<Local>,
+    views: Views,
+    /// Shared by reads, held alone by a flush: so a read knows which changes of ours it contains.
+    rest_order: tokio::sync::RwLock<()>,
+    flush_now: Notify,
+}
+
+impl RedisLedger {
+    /// Starts at once and connects in the background; [`Status::Away`] until that succeeds. Must be called
+    /// within a tokio runtime.
+    ///
+    /// # Errors
+    /// Only for an address that can never work.
+    pub fn start(settings: RedisSettings, clock: Arc<dyn Clock>) -> Result<Arc<Self>, LedgerError> {
+        Self::start_with(settings, clock, false, DEADLINE)
+    }
+
+    /// For tests: takes the given clock as it is instead of correcting it by the server's, so that a test can
+    /// move through minutes without waiting for them (it must age the keys itself), and with a deadline that a
+    /// loaded machine does not miss where the test is not about deadlines.
+    ///
+    /// # Errors
+    /// Only for an address that can never work.
+    #[cfg(feature = "scenario")]
+    pub fn start_for_scenario(
+        settings: RedisSettings,
+        clock: Arc<dyn Clock>,
+        deadline: Duration,
+    ) -> Result<Arc<Self>, LedgerError> {
+        Self::start_with(settings, clock, true, deadline)
+    }
+
+    /// Waits until the ledger is shared, at most so long. For the start: a replica that has not seen the others
+    /// yet takes the whole limit for its share.
+    pub async fn wait_until_shared(&self, at_most: Duration) -> Status {
+        // Elapsed or not, the status tells.
+        let _ = timeout(at_most, self.shared.breaker.until_there()).await;
+        self.status()
+    }
+
+    fn start_with(
+        settings: RedisSettings,
+        clock: Arc<dyn Clock>,
+        trusts_clock: bool,
+        deadline: Duration,
+    ) -> Result<Arc<Self>, LedgerError> {
+        let RedisSettings { url, namespace } = settings;
+        let client =
+            connect::client(&url).map_err(|error| LedgerError::Address { reason: error.to_string() })?;
+        let keys = Keys::new(namespace);
+        let heart = Heart {
+            key: keys.replicas(),
+            replica: uuid::Uuid::now_v7().to_string(),
+            clock: Arc::clone(&clock),
+        };
+        let shared = Arc::new(Shared {
+            client,
+            keys,
+            scripts: Scripts::new(),
+            heart,
+            clock,
+            offset_ms: AtomicI64::new(0),
+            trusts_clock,
+            deadline,
+            lines: RwLock::new(None),
+            breaker: Breaker::new(),
+            in_flight: Semaphore::new(IN_FLIGHT_MAX),
+            local: Mutex::default(),
+            views: Views::default(),
+            rest_order: tokio::sync::RwLock::new(()),
+            flush_now: Notify::new(),
+        });
+        #[expect(clippy::disallowed_methods, reason = "both tasks are aborted when the ledger is dropped")]
+        let tasks = [
+            tokio::spawn(outage::guard(Arc::clone(&shared))).abort_handle(),
+            tokio::spawn(flush::run(Arc::clone(&shared))).abort_handle(),
+        ];
+        Ok(Arc::new(Self { shared, tasks }))
+    }
+}
+
+impl Shared {
+    /// The ledger's clock: ours, corrected to the server's.
+    fn now_ms(&self) -> u64 {
+        self.clock.unix_ms().saturating_add_signed(self.offset_ms.load(Ordering::Relaxed))
+    }
+
+    /// Takes over an offset to the server's clock, unless the one we have lies within its error: else the
+    /// minute would jitter at its ends.
+    fn correct_clock(&self, offset_ms: i64, error_ms: u64) {
+        let known_ms = self.offset_ms.load(Ordering::Relaxed);
+        if !self.trusts_clock && known_ms.abs_diff(offset_ms) > error_ms {
+            self.offset_ms.store(offset_ms, Ordering::Relaxed);
+        }
+    }
+
+    fn lines(&self) -> Option<Lines> {
+        self.lines.read().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    fn set_lines(&self, lines: Option<Lines>) {
+        *self.lines.write().unwrap_or_else(PoisonError::into_inner) = lines;
+    }
+
+    /// A panic elsewhere leaves counters that are still whole: each operation changes them in one go.
+    fn local(&self) -> MutexGuard<'_, Local> {
+        self.local.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+#[async_trait]
+impl Ledger for RedisLedger {
+    async fn view(&self, group: &Group) -> View {
+        view::view(&self.shared, group).await
+    }
+
+    async fn reserve(&self, reserve: Reserve) -> Reserved {
+        reserve::reserve(&self.shared, reserve).await
+    }
+
+    fn settle(&self, settle: Settle) {
+        self.shared.local().settle(&settle, self.now_ms());
+    }
+
+    fn void(&self, hold: Hold) {
+        self.shared.local().void(&hold, self.now_ms());
+        // The slot is free: nobody should be refused for it a moment longer than needed.
+        self.shared.flush_now.notify_one();
+    }
+
+    fn cool(&self, cooldown: Cooldown) {
+        self.shared.local().cool(cooldown, self.now_ms());
+        self.shared.flush_now.notify_one();
+    }
+
+    fn now_ms(&self) -> u64 {
+        self.shared.now_ms()
+    }
+
+    fn status(&self) -> Status {
+        if self.shared.breaker.is_away() { Status::Away } else { Status::Shared }
+    }
+
+    async fn drain(&self) {
+        flush::drain(&self.shared).await;
+    }
+}
+
+impl Drop for RedisLedger {
+    fn drop(&mut self) {
+        self.tasks.iter().for_each(AbortHandle::abort);
+    }
+}
+
+impl fmt::Debug for RedisLedger {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("RedisLedger").field("status", &self.status()).finish_non_exhaustive()
+    }
+}

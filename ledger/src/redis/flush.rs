@@ -1,0 +1,146 @@
+//! The write-behind: every 100 ms what is unsent goes out in one pipeline, folded to one change a key. A
+//! cooldown or a void does not wait for the time to pass.
+use super::Shared;
+use super::connect::{Lines, within};
+use super::cooldown_value;
+use super::keys::Counter;
+use super::local::{Delta, Unsent, Window};
+use super::scripts::{Call, send_all};
+use redis::{RedisResult, Value};
+use std::sync::Arc;
+use std::time::Duration;
+
+const PERIOD: Duration = Duration::from_millis(100);
+/// Members a call. Bounds the time that one script holds the server.
+const CALL_MEMBERS_MAX: usize = 50;
+/// Attempts of a drain, each bounded by the deadline.
+const DRAIN_TRIES: usize = 3;
+
+/// Writes whenever the period has passed or someone cannot wait. Ends when its ledger is dropped.
+pub(super) async fn run(shared: Arc<Shared>) {
+    loop {
+        tokio::select! {
+            () = tokio::time::sleep(PERIOD) => {}
+            () = shared.flush_now.notified() => {}
+        }
+        // While it is in doubt whether Redis answers, a second unknown outcome would lose what the first kept.
+        match shared.lines() {
+            Some(lines) if !shared.breaker.is_away() && !shared.breaker.in_doubt() => {
+                flush(&shared, &lines).await;
+            }
+            _ => shared.local().forget(shared.now_ms()),
+        }
+    }
+}
+
+/// Writes until nothing is left or Redis is away.
+pub(super) async fn drain(shared: &Shared) {
+    for _ in 0..DRAIN_TRIES {
+        let Some(lines) = shared.lines().filter(|_| !shared.breaker.is_away()) else { return };
+        // Waits for a flush that is under way even when it took the last change.
+        flush(shared, &lines).await;
+        if !shared.local().has_unsent() {
+            return;
+        }
+    }
+}
+
+/// One call of a script and what it carries, so that it can be put back.
+enum Load {
+    Changes(Vec<(Window, Unsent)>),
+    Cooldown { id: Arc<str>, until_ms: u64 },
+}
+
+/// Writes what is unsent now. Nothing else may be read or written by the same line meanwhile, so that a view
+/// knows which changes it contains.
+pub(super) async fn flush(shared: &Shared, lines: &Lines) {
+    let _alone = shared.rest_order.write().await;
+    let now_ms = shared.now_ms();
+    let (loads, calls): (Vec<Load>, Vec<Call<'_>>) = pack(shared, now_ms).into_iter().unzip();
+    if calls.is_empty() {
+        return;
+    }
+    match within(shared.deadline, send_all(&mut lines.rest.clone(), &calls)).await {
+        Ok(answers) => {
+            let mut refused = None;
+            for (load, answer) in loads.into_iter().zip(answers) {
+                refused = acknowledge(shared, load, answer).err().or(refused);
+            }
+            match refused {
+                Some(error) => shared.breaker.doubt(&error),
+                None => shared.breaker.answered(),
+            }
+        }
+        Err(error) => {
+            let ran_nothing = error.is_connection_refusal();
+            loads.into_iter().for_each(|load| put_back(shared, load, ran_nothing));
+            shared.breaker.doubt(&error);
+        }
+    }
+}
+
+fn pack(shared: &Shared, now_ms: u64) -> Vec<(Load, Call<'_>)> {
+    let mut local = shared.local();
+    let changes = local.take_unsent(now_ms);
+    let cooldowns = local.unsent_cooldowns();
+    drop(local);
+
+    let mut packed = Vec::new();
+    for (id, unsent) in cooldowns {
+        let until_ms = unsent.cooling.until_ms;
+        let value = cooldown_value::write(&unsent.cooling, &unsent.reason, now_ms);
+        let length_ms = until_ms.saturating_sub(now_ms).to_string();
+        let (keys, args) = (vec![shared.keys.cooldown(&id)], vec![value, length_ms]);
+        packed.push((Load::Cooldown { id, until_ms }, Call { script: &shared.scripts.cool, keys, args }));
+    }
+    for members in changes.chunks(CALL_MEMBERS_MAX) {
+        let (keys, args) = members.iter().flat_map(|change| increments(shared, change)).unzip();
+        let call = Call { script: &shared.scripts.settle, keys, args };
+        if !call.keys.is_empty() {
+            packed.push((Load::Changes(members.to_vec()), call));
+        }
+    }
+    packed
+}
+
+fn increments(shared: &Shared, ((minute, member), unsent): &(Window, Unsent)) -> Vec<(String, String)> {
+    let Delta { rpm, tpm, calls, fails } = unsent.sum();
+    Counter::ALL
+        .into_iter()
+        .zip([rpm, tpm, calls, fails])
+        .filter(|&(_, change)| change != 0)
+        .map(|(counter, change)| (shared.keys.counter(counter, member, *minute), change.to_string()))
+        .collect()
+}
+
+/// The server answered this call. One that it refused has not run, so all of it is still to be written.
+fn acknowledge(shared: &Shared, load: Load, answer: RedisResult<Value>) -> RedisResult<()> {
+    match answer {
+        Ok(_) => {
+            if let Load::Cooldown { id, until_ms } = load {
+                shared.local().cooldown_written(&id, until_ms);
+            }
+            Ok(())
+        }
+        Err(error) => {
+            put_back(shared, load, true);
+            Err(error)
+        }
+    }
+}
+
+/// Keeps what may be asked for again: all of it if it surely has not run; else what increases, and once only,
+/// for a counter may be too high but never too low. Cooldowns were never taken out.
+fn put_back(shared: &Shared, load: Load, ran_nothing: bool) {
+    if let Load::Changes(changes) = load {
+        let mut local = shared.local();
+        for (window, unsent) in changes {
+            let kept = if ran_nothing {
+                unsent
+            } else {
+                Unsent { fresh: Delta::default(), again: unsent.fresh.increases() }
+            };
+            local.put_back(window, kept);
+        }
+    }
+}

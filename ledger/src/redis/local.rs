@@ -1,0 +1,326 @@
+//! What this replica knows by itself: a book of all that it did, and the part of it that Redis has not got yet.
+//! Both are bounded by the deployments and two minutes, however long Redis is away.
+use crate::book::{Book, Counts, Settled};
+use crate::clock::Minute;
+use crate::ledger::{Cooldown, Cooling, Denial, Hold, Member, Passed, Reserve, Reserved, Settle};
+use std::collections::HashMap;
+use std::sync::Arc;
+
+/// Changes of one member's counters in one minute.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(super) struct Delta {
+    pub(super) rpm: i64,
+    pub(super) tpm: i64,
+    pub(super) calls: i64,
+    pub(super) fails: i64,
+}
+
+impl Delta {
+    fn of(counts: Counts) -> Self {
+        let Counts { rpm, tpm, calls, fails } = counts;
+        Self { rpm: signed(rpm), tpm: signed(tpm), calls: signed(calls), fails: signed(fails) }
+    }
+
+    fn merge(self, other: Self, merge: fn(i64, i64) -> i64) -> Self {
+        Self {
+            rpm: merge(self.rpm, other.rpm),
+            tpm: merge(self.tpm, other.tpm),
+            calls: merge(self.calls, other.calls),
+            fails: merge(self.fails, other.fails),
+        }
+    }
+
+    pub(super) fn plus(self, other: Self) -> Self {
+        self.merge(other, i64::saturating_add)
+    }
+
+    pub(super) fn minus(self, other: Self) -> Self {
+        self.merge(other, i64::saturating_sub)
+    }
+
+    /// The increases alone. A decrease whose fate is unknown is never asked for again.
+    pub(super) fn increases(self) -> Self {
+        self.merge(Self::default(), i64::max)
+    }
+
+    /// Counters moved by this change, never below 0.
+    pub(super) fn apply(self, counts: Counts) -> Counts {
+        Counts {
+            rpm: counts.rpm.saturating_add_signed(self.rpm),
+            tpm: counts.tpm.saturating_add_signed(self.tpm),
+            calls: counts.calls.saturating_add_signed(self.calls),
+            fails: counts.fails.saturating_add_signed(self.fails),
+        }
+    }
+}
+
+/// A change that was not written yet.
+#[derive(Debug, Clone, Copy, Default)]
+pub(super) struct Unsent {
+    /// Never asked for.
+    pub(super) fresh: Delta,
+    /// Asked for once, outcome unknown: to be asked for once more, then given up.
+    pub(super) again: Delta,
+}
+
+impl Unsent {
+    pub(super) fn sum(self) -> Delta {
+        self.fresh.plus(self.again)
+    }
+}
+
+/// A cooldown that was not written yet.
+#[derive(Debug, Clone)]
+pub(super) struct UnsentCooldown {
+    pub(super) cooling: Cooling,
+    pub(super) reason: String,
+}
+
+pub(super) type Window = (Minute, Member);
+
+/// See the file's head.
+#[derive(Debug, Default)]
+pub(super) struct Local {
+    book: Book,
+    unsent: HashMap<Window, Unsent>,
+    cooldowns: HashMap<Arc<str>, UnsentCooldown>,
+}
+
+impl Local {
+    /// Redis granted this hold.
+    pub(super) fn granted(&mut self, hold: &Hold, now_ms: u64) {
+        self.book.prune(now_ms);
+        self.book.charge(hold);
+    }
+
+    pub(super) fn settle(&mut self, settle: &Settle, now_ms: u64) {
+        self.book.settle(settle, now_ms);
+        let Settled { unused, beyond, calls, fails } = Settled::of(settle);
+        let Hold { member, minute, .. } = &settle.hold;
+        self.change(*minute, member, Delta { tpm: -signed(unused), ..Delta::default() });
+        let (calls, fails) = (signed(calls), signed(fails));
+        self.change(Minute::of(now_ms), member, Delta { rpm: 0, tpm: signed(beyond), calls, fails });
+    }
+
+    pub(super) fn void(&mut self, hold: &Hold, now_ms: u64) {
+        self.book.void(hold, now_ms);
+        let delta = Delta { rpm: -signed(hold.rpm), tpm: -signed(hold.tpm), ..Delta::default() };
+        self.change(hold.minute, &hold.member, delta);
+    }
+
+    pub(super) fn cool(&mut self, cooldown: Cooldown, now_ms: u64) {
+        self.book.cool(&cooldown, now_ms);
+        let cooling =
+            Cooling { until_ms: now_ms.saturating_add(cooldown.length_ms), status: cooldown.status };
+        let unsent = self.cooldowns.get(&cooldown.member.id);
+        if unsent.is_none_or(|unsent| unsent.cooling.until_ms < cooling.until_ms) {
+            self.cooldowns.insert(cooldown.member.id, UnsentCooldown { cooling, reason: cooldown.reason });
+        }
+    }
+
+    /// Reserves by this replica's share alone: it cannot see what the others use.
+    pub(super) fn reserve_share(&mut self, mut reserve: Reserve, replicas: u64, now_ms: u64) -> Reserved {
+        for want in &mut reserve.wants {
+            want.rpm_limit = want.rpm_limit.map(|limit| share(limit, replicas));
+            want.tpm_limit = want.tpm_limit.map(|limit| share(limit, replicas));
+        }
+        match self.book.reserve(&reserve, now_ms) {
+            Reserved::Granted { index, hold, rpm, tpm, passed } => {
+                let delta = Delta { rpm: signed(hold.rpm), tpm: signed(hold.tpm), ..Delta::default() };
+                self.change(hold.minute, &hold.member, delta);
+                Reserved::Granted { index, hold, rpm, tpm, passed: as_shares(passed) }
+            }
+            Reserved::Refused { passed } => Reserved::Refused { passed: as_shares(passed) },
+        }
+    }
+
+    /// What this replica did to a member's counters that Redis has got.
+    pub(super) fn written(&self, minute: Minute, member: &Member) -> Delta {
+        let unsent = self.unsent.get(&(minute, member.clone())).copied().unwrap_or_default();
+        Delta::of(self.book.counts(member, minute)).minus(unsent.sum())
+    }
+
+    /// What this replica did to a member's counters in all.
+    pub(super) fn done(&self, minute: Minute, member: &Member) -> Delta {
+        Delta::of(self.book.counts(member, minute))
+    }
+
+    pub(super) fn cooling(&self, id: &str, now_ms: u64) -> Option<&Cooling> {
+        self.book.cooling(id, now_ms)
+    }
+
+    /// A cooldown that this replica has set and Redis has not got, so that no script can obey it yet.
+    pub(super) fn unsent_cooling(&self, id: &str, now_ms: u64) -> Option<&Cooling> {
+        self.cooldowns.get(id).map(|unsent| &unsent.cooling).filter(|cooling| cooling.until_ms > now_ms)
+    }
+
+    /// Takes over a cooldown, or its absence, as Redis has it. Where our own is still unsent, the later end holds.
+    pub(super) fn learn(&mut self, id: &Arc<str>, read: Option<Cooling>, now_ms: u64) {
+        if self.unsent_cooling(id, now_ms).is_some() {
+            let ours_ms = self.cooling(id, now_ms).map_or(0, |ours| ours.until_ms);
+            if read.as_ref().is_none_or(|read| read.until_ms <= ours_ms) {
+                return;
+            }
+        }
+        self.book.learn(id, read);
+    }
+
+    pub(super) fn has_unsent(&self) -> bool {
+        !self.unsent.is_empty() || !self.cooldowns.is_empty()
+    }
+
+    /// Hands out all unsent changes; those of windows that nobody reads any more are forgotten.
+    pub(super) fn take_unsent(&mut self, now_ms: u64) -> Vec<(Window, Unsent)> {
+        self.forget(now_ms);
+        self.unsent.drain().collect()
+    }
+
+    /// Puts a change back that was not written.
+    pub(super) fn put_back(&mut self, window: Window, unsent: Unsent) {
+        if unsent.fresh != Delta::default() || unsent.again != Delta::default() {
+            let standing = self.unsent.entry(window).or_default();
+            standing.fresh = standing.fresh.plus(unsent.fresh);
+            standing.again = standing.again.plus(unsent.again);
+        }
+    }
+
+    /// The unsent cooldowns. They stay until written, for reservations must obey them meanwhile.
+    pub(super) fn unsent_cooldowns(&self) -> Vec<(Arc<str>, UnsentCooldown)> {
+        self.cooldowns.iter().map(|(id, unsent)| (Arc::clone(id), unsent.clone())).collect()
+    }
+
+    /// Redis has got this deployment's cooldown up to `until_ms`; one that was extended meanwhile stays.
+    pub(super) fn cooldown_written(&mut self, id: &str, until_ms: u64) {
+        if self.cooldowns.get(id).is_some_and(|unsent| unsent.cooling.until_ms <= until_ms) {
+            self.cooldowns.remove(id);
+        }
+    }
+
+    /// Keeps memory bounded while nothing can be written.
+    pub(super) fn forget(&mut self, now_ms: u64) {
+        self.book.prune(now_ms);
+        self.unsent.retain(|(minute, _), _| minute.next() >= Minute::of(now_ms));
+        self.cooldowns.retain(|_, unsent| unsent.cooling.until_ms > now_ms);
+    }
+
+    fn change(&mut self, minute: Minute, member: &Member, delta: Delta) {
+        if delta != Delta::default() {
+            let unsent = self.unsent.entry((minute, member.clone())).or_default();
+            unsent.fresh = unsent.fresh.plus(delta);
+        }
+    }
+}
+
+/// This replica's part of a limit: at least 1, unless the limit admits nobody anyway.
+fn share(limit: u64, replicas: u64) -> u64 {
+    limit.min(1).max(limit / replicas.max(1))
+}
+
+fn as_shares(passed: Vec<Passed>) -> Vec<Passed> {
+    let as_share = |denial| match denial {
+        Denial::Rpm { wait_ms, .. } | Denial::Tpm { wait_ms, .. } => Denial::Share { wait_ms },
+        Denial::Cooling { .. } | Denial::Share { .. } => denial,
+    };
+    passed.into_iter().map(|(index, denial)| (index, as_share(denial))).collect()
+}
+
+fn signed(count: u64) -> i64 {
+    i64::try_from(count).unwrap_or(i64::MAX)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::ledger::{Outcome, Want};
+
+    const NOW_MS: u64 = 1_796_075_410_000;
+
+    fn member() -> Member {
+        Member { id: "dep-a".into(), model: "openai/gpt-4o".into() }
+    }
+
+    fn hold(tpm: u64) -> Hold {
+        Hold { member: member(), minute: Minute::of(NOW_MS), rpm: 1, tpm }
+    }
+
+    fn admitted_by_share(limit: u64, replicas: u64) -> usize {
+        let mut local = Local::default();
+        let want = Want { member: member(), rpm_limit: Some(limit), tpm_limit: None, tpm_hold: 0 };
+        let reserve = Reserve { wants: vec![want], ignore_cooldown: false };
+        (0..100)
+            .filter(|_| {
+                let reserved = local.reserve_share(reserve.clone(), replicas, NOW_MS);
+                matches!(reserved, Reserved::Granted { .. })
+            })
+            .count()
+    }
+
+    #[test]
+    fn a_share_is_the_limit_over_the_replicas_and_at_least_one() {
+        assert_eq!(admitted_by_share(30, 3), 10);
+        assert_eq!(admitted_by_share(31, 3), 10);
+        assert_eq!(admitted_by_share(2, 3), 1);
+        assert_eq!(admitted_by_share(5, 0), 5);
+    }
+
+    #[test]
+    fn a_limit_of_nothing_has_no_share() {
+        assert_eq!(admitted_by_share(0, 3), 0);
+    }
+
+    #[test]
+    fn what_redis_granted_is_taken_off_the_share() {
+        let mut local = Local::default();
+        local.granted(&hold(0), NOW_MS);
+        let want = Want { member: member(), rpm_limit: Some(2), tpm_limit: None, tpm_hold: 0 };
+        let reserve = Reserve { wants: vec![want], ignore_cooldown: false };
+        let reserved = local.reserve_share(reserve, 2, NOW_MS);
+        let passed = vec![(0, Denial::Share { wait_ms: 50_000 })];
+        assert_eq!(reserved, Reserved::Refused { passed });
+    }
+
+    #[test]
+    fn unsent_changes_fold_however_many_there_are() {
+        let mut local = Local::default();
+        for _ in 0..1_000 {
+            local.granted(&hold(10), NOW_MS);
+            local.settle(&Settle { hold: hold(10), tokens: 7, outcome: Outcome::Failure }, NOW_MS);
+        }
+        let unsent = local.take_unsent(NOW_MS);
+        assert_eq!(unsent.len(), 1);
+        assert_eq!(unsent[0].1.fresh, Delta { rpm: 0, tpm: -3_000, calls: 1_000, fails: 1_000 });
+    }
+
+    #[test]
+    fn unsent_changes_of_a_window_long_gone_are_forgotten() {
+        let mut local = Local::default();
+        local.void(&hold(10), NOW_MS);
+        assert_eq!(local.take_unsent(NOW_MS + 120_000).len(), 0);
+    }
+
+    #[test]
+    fn a_shorter_cooldown_does_not_displace_an_unsent_longer_one() {
+        let mut local = Local::default();
+        for length_ms in [5_000, 1_000] {
+            let cooldown = Cooldown { member: member(), length_ms, status: 429, reason: String::new() };
+            local.cool(cooldown, NOW_MS);
+        }
+        assert_eq!(local.unsent_cooldowns()[0].1.cooling.until_ms, NOW_MS + 5_000);
+        local.cooldown_written("dep-a", NOW_MS + 1_000);
+        assert!(local.has_unsent());
+        local.cooldown_written("dep-a", NOW_MS + 5_000);
+        assert!(!local.has_unsent());
+    }
+
+    #[test]
+    fn a_cooldown_that_redis_no_longer_has_is_over_unless_it_is_unsent() {
+        let mut local = Local::default();
+        let cooldown = Cooldown { member: member(), length_ms: 5_000, status: 429, reason: String::new() };
+        local.cool(cooldown, NOW_MS);
+        local.learn(&member().id, None, NOW_MS);
+        assert!(local.cooling("dep-a", NOW_MS).is_some());
+        local.cooldown_written("dep-a", NOW_MS + 5_000);
+        local.learn(&member().id, None, NOW_MS);
+        assert!(local.cooling("dep-a", NOW_MS).is_none());
+    }
+}

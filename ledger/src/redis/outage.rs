@@ -1,0 +1,206 @@
+//! Whether Redis is there. While it is not, nothing waits for it, and one task asks twice a second whether it
+//! is back. A slow moment is no outage: before the breaker opens, a check on a connection of its own must fail.
+use super::connect::{self, Beat, missed, within};
+use super::{Shared, flush};
+use redis::{ErrorKind, RedisError, RedisResult};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
+use std::time::Duration;
+use tokio::sync::{Notify, watch};
+use tokio::time::sleep_until;
+
+const PERIOD: Duration = Duration::from_millis(500);
+/// So many misses in a row on a server that answers otherwise mean that the line itself is dead.
+const MISSES_MAX: u32 = 3;
+
+/// What this replica believes of Redis.
+#[derive(Debug)]
+pub(super) struct Breaker {
+    away: watch::Sender<bool>,
+    in_doubt: AtomicBool,
+    doubts: Notify,
+    misses: AtomicU32,
+    replicas: AtomicU64,
+}
+
+impl Breaker {
+    /// Open: nothing is there before the first connection.
+    pub(super) fn new() -> Self {
+        Self {
+            away: watch::Sender::new(true),
+            in_doubt: AtomicBool::new(false),
+            doubts: Notify::new(),
+            misses: AtomicU32::new(0),
+            replicas: AtomicU64::new(1),
+        }
+    }
+
+    pub(super) fn is_away(&self) -> bool {
+        *self.away.borrow()
+    }
+
+    /// A call failed and the verdict on Redis is not out yet.
+    pub(super) fn in_doubt(&self) -> bool {
+        self.in_doubt.load(Ordering::Relaxed)
+    }
+
+    /// Replicas alive when Redis last told, this one included.
+    pub(super) fn replicas(&self) -> u64 {
+        self.replicas.load(Ordering::Relaxed).max(1)
+    }
+
+    /// Returns when Redis is away.
+    pub(super) async fn until_away(&self) {
+        // An error would mean that the breaker is gone, and it is borrowed.
+        let _ = self.away.subscribe().wait_for(|&away| away).await;
+    }
+
+    /// Returns when Redis is there.
+    pub(super) async fn until_there(&self) {
+        let _ = self.away.subscribe().wait_for(|&away| !away).await;
+    }
+
+    /// A call was answered.
+    pub(super) fn answered(&self) {
+        if self.misses.load(Ordering::Relaxed) != 0 {
+            self.misses.store(0, Ordering::Relaxed);
+        }
+    }
+
+    /// A call failed in this way: has Redis checked, if that says anything of Redis.
+    pub(super) fn doubt(&self, error: &RedisError) {
+        match error.kind() {
+            ErrorKind::Io => {
+                self.misses.fetch_add(1, Ordering::Relaxed);
+            }
+            _ if error.is_unrecoverable_error() => {}
+            _ if error.code().is_some_and(refuses_everything) => {}
+            // One key of a wrong type, say: no reason to give up on the server.
+            _ => {
+                tracing::debug!(%error, "the shared ledger could not serve one call");
+                return;
+            }
+        }
+        self.in_doubt.store(true, Ordering::Relaxed);
+        self.doubts.notify_one();
+    }
+
+    /// A call's deadline passed.
+    pub(super) fn missed(&self) {
+        self.doubt(&missed());
+    }
+}
+
+/// Answers of a server that is up and yet of no use: a replica, one that is starting, full, or locked.
+fn refuses_everything(code: &str) -> bool {
+    matches!(
+        code,
+        "READONLY"
+            | "LOADING"
+            | "MASTERDOWN"
+            | "CLUSTERDOWN"
+            | "MISCONF"
+            | "OOM"
+            | "NOAUTH"
+            | "NOPERM"
+            | "BUSY"
+    )
+}
+
+/// Keeps the breaker. Ends when its ledger is dropped.
+pub(super) async fn guard(shared: Arc<Shared>) {
+    let mut next = shared.clock.instant();
+    let mut told = false;
+    loop {
+        next = next.max(shared.clock.instant()) + PERIOD;
+        if shared.breaker.is_away() {
+            match come_back(&shared).await {
+                Ok(()) => {
+                    told = false;
+                    tracing::info!(replicas = shared.breaker.replicas(), "redis answers: limits are shared");
+                }
+                Err(error) => {
+                    if !told {
+                        told = true;
+                        warn_away(&shared, &error);
+                    }
+                    sleep_until(next).await;
+                }
+            }
+            continue;
+        }
+        let verdict = tokio::select! {
+            () = shared.breaker.doubts.notified() => examine(&shared).await,
+            () = sleep_until(next) => beat(&shared).await,
+        };
+        if let Err(error) = verdict {
+            told = true;
+            go_away(&shared, &error);
+        }
+    }
+}
+
+/// One beat of the heart. A failure raises a doubt like that of any call.
+async fn beat(shared: &Shared) -> RedisResult<()> {
+    shared.views.forget_idle(shared.clock.instant());
+    if let Some(mut lines) = shared.lines() {
+        let beat = connect::beat(&mut lines.rest, &shared.scripts, &shared.heart);
+        match within(shared.deadline, beat).await {
+            Ok(beat) => {
+                note(shared, beat);
+                shared.breaker.answered();
+            }
+            // Whatever refuses a beat refuses everything, so its kind does not matter.
+            Err(_) => shared.breaker.missed(),
+        }
+    }
+    Ok(())
+}
+
+/// Settles a doubt. An error is the verdict that Redis is away.
+async fn examine(shared: &Shared) -> RedisResult<()> {
+    let beat = connect::check(&shared.client, &shared.scripts, &shared.heart, shared.deadline).await?;
+    note(shared, beat);
+    if shared.breaker.misses.load(Ordering::Relaxed) >= MISSES_MAX {
+        // A miss alone never makes the client library reconnect.
+        let lines = connect::lines(&shared.client, &shared.scripts, shared.deadline).await?;
+        shared.set_lines(Some(lines));
+        shared.breaker.answered();
+    }
+    shared.breaker.in_doubt.store(false, Ordering::Relaxed);
+    Ok(())
+}
+
+fn go_away(shared: &Shared, error: &RedisError) {
+    shared.breaker.away.send_replace(true);
+    shared.set_lines(None);
+    warn_away(shared, error);
+}
+
+fn warn_away(shared: &Shared, error: &RedisError) {
+    let replicas = shared.breaker.replicas();
+    let error = error.category();
+    tracing::warn!(
+        replicas,
+        error,
+        "redis does not answer: this replica enforces its share of the limits alone"
+    );
+}
+
+/// Connects anew and writes what piled up, so that the counters are whole before anyone relies on them.
+async fn come_back(shared: &Shared) -> RedisResult<()> {
+    let beat = connect::check(&shared.client, &shared.scripts, &shared.heart, shared.deadline).await?;
+    let lines = connect::lines(&shared.client, &shared.scripts, shared.deadline).await?;
+    note(shared, beat);
+    shared.set_lines(Some(lines.clone()));
+    flush::flush(shared, &lines).await;
+    shared.breaker.in_doubt.store(false, Ordering::Relaxed);
+    shared.breaker.misses.store(0, Ordering::Relaxed);
+    shared.breaker.away.send_replace(false);
+    Ok(())
+}
+
+fn note(shared: &Shared, beat: Beat) {
+    shared.breaker.replicas.store(beat.replicas, Ordering::Relaxed);
+    shared.correct_clock(beat.offset_ms, beat.error_ms);
+}

@@ -1,0 +1,222 @@
+//! Reservations: three candidates of the ranking a call, in one round trip. Where Redis gives no answer in
+//! time, this replica's share decides.
+use super::Shared;
+use super::connect::{Lines, missed};
+use super::keys::Counter;
+use crate::clock::Minute;
+use crate::ledger::{Denial, Hold, Passed, Reserve, Reserved, Want};
+use redis::{Cmd, ErrorKind, RedisError, RedisResult};
+use tokio::sync::SemaphorePermit;
+use tokio::time::timeout_at;
+
+/// Candidates a call: most requests get the first, and reading ten costs Redis four times as much.
+const CALL_WANTS_MAX: usize = 3;
+const KEYS_PER_WANT: usize = 3;
+/// How often a call is repeated with the server's minute. Twice disagreeing means that its clock jumps.
+const TURNS_MAX: usize = 2;
+
+/// A place among the wants, and the want.
+type Placed<'a> = (usize, &'a Want);
+
+/// What one call found.
+enum Answer {
+    Granted {
+        index: usize,
+        hold: Hold,
+        rpm: u64,
+        tpm: u64,
+        passed: Vec<Passed>,
+    },
+    Refused {
+        passed: Vec<Passed>,
+    },
+    /// The minute has turned by the server's clock, which now shows so many milliseconds.
+    Turned {
+        now_ms: u64,
+    },
+}
+
+/// Takes one slot at the first want that has room.
+pub(super) async fn reserve(shared: &Shared, reserve: Reserve) -> Reserved {
+    let (mut passed, open) = sort_out(shared, &reserve);
+    let permit = permit(shared).await;
+    let deadline = shared.clock.instant() + shared.deadline;
+    let mut asked = 0;
+    if let (Some(_permit), Some(lines)) = (permit, shared.lines()) {
+        for wants in open.chunks(CALL_WANTS_MAX) {
+            let call = ask(shared, &lines, wants, reserve.ignore_cooldown);
+            match timeout_at(deadline, call).await.unwrap_or_else(|_| Err(missed())) {
+                Ok(Answer::Granted { index, hold, rpm, tpm, passed: refused }) => {
+                    shared.breaker.answered();
+                    shared.local().granted(&hold, shared.now_ms());
+                    return granted(index, hold, rpm, tpm, passed, refused);
+                }
+                Ok(Answer::Refused { passed: refused }) => passed.extend(refused),
+                // Two different minutes running: only the share is certain then.
+                Ok(Answer::Turned { .. }) => break,
+                Err(error) => {
+                    shared.breaker.doubt(&error);
+                    break;
+                }
+            }
+            asked += wants.len();
+        }
+    }
+    if asked == open.len() {
+        passed.sort_unstable_by_key(|&(index, _)| index);
+        return Reserved::Refused { passed };
+    }
+    by_share(shared, &open[asked..], reserve.ignore_cooldown, passed)
+}
+
+/// Sets aside what cools down by a cooldown that Redis has not got yet.
+fn sort_out<'a>(shared: &Shared, reserve: &'a Reserve) -> (Vec<Passed>, Vec<Placed<'a>>) {
+    let now_ms = shared.now_ms();
+    let local = shared.local();
+    let (mut passed, mut open) = (Vec::new(), Vec::with_capacity(reserve.wants.len()));
+    for (index, want) in reserve.wants.iter().enumerate() {
+        match local.unsent_cooling(&want.member.id, now_ms) {
+            Some(cooling) if !reserve.ignore_cooldown => {
+                passed.push((index, Denial::Cooling { wait_ms: cooling.until_ms - now_ms }));
+            }
+            Some(_) | None => open.push((index, want)),
+        }
+    }
+    (passed, open)
+}
+
+/// The right to have a call in flight; none where Redis is away, even if it goes away while others are served.
+async fn permit(shared: &Shared) -> Option<SemaphorePermit<'_>> {
+    if shared.breaker.is_away() {
+        return None;
+    }
+    if let Ok(permit) = shared.in_flight.try_acquire() {
+        return Some(permit);
+    }
+    tokio::select! {
+        permit = shared.in_flight.acquire() => permit.ok().filter(|_| !shared.breaker.is_away()),
+        () = shared.breaker.until_away() => None,
+    }
+}
+
+/// One call, repeated where that is right: with the server's minute if ours has passed, and once if the
+/// connection broke, for then it is unknown whether it ran and a counter may be too high but never too low.
+async fn ask(
+    shared: &Shared,
+    lines: &Lines,
+    wants: &[Placed<'_>],
+    ignore_cooldown: bool,
+) -> RedisResult<Answer> {
+    let mut now_ms = shared.now_ms();
+    let mut may_repeat = true;
+    let mut turns = 0;
+    loop {
+        match call(shared, lines, wants, ignore_cooldown, now_ms).await {
+            Ok(Answer::Turned { now_ms: server_ms }) if turns < TURNS_MAX => {
+                now_ms = server_ms;
+                turns += 1;
+            }
+            Err(error) if may_repeat && error.is_unrecoverable_error() => may_repeat = false,
+            answer => return answer,
+        }
+    }
+}
+
+async fn call(
+    shared: &Shared,
+    lines: &Lines,
+    wants: &[Placed<'_>],
+    ignore_cooldown: bool,
+    now_ms: u64,
+) -> RedisResult<Answer> {
+    let minute = Minute::of(now_ms);
+    let fill = |call: &mut Cmd| {
+        for (_, Want { member, .. }) in wants {
+            call.arg(shared.keys.counter(Counter::Rpm, member, minute))
+                .arg(shared.keys.counter(Counter::Tpm, member, minute))
+                .arg(shared.keys.cooldown(&member.id));
+        }
+        call.arg(i64::from(ignore_cooldown));
+        if shared.trusts_clock {
+            call.arg(-1)
+        } else {
+            call.arg(minute.index())
+        };
+        for (_, Want { rpm_limit, tpm_limit, tpm_hold, .. }) in wants {
+            call.arg(limit(*rpm_limit)).arg(limit(*tpm_limit)).arg(*tpm_hold);
+        }
+    };
+    let mut line = lines.reserve.clone();
+    let answer: Vec<i64> = shared.scripts.reserve.call(&mut line, wants.len() * KEYS_PER_WANT, fill).await?;
+    read(&answer, wants, now_ms).ok_or_else(|| {
+        RedisError::from((ErrorKind::UnexpectedReturnType, "the reserve script answered nonsense"))
+    })
+}
+
+/// A limit as the script takes it; -1 is none, and what no counter can reach is none too.
+fn limit(limit: Option<u64>) -> i64 {
+    limit.and_then(|limit| i64::try_from(limit).ok()).unwrap_or(-1)
+}
+
+fn read(answer: &[i64], wants: &[Placed<'_>], now_ms: u64) -> Option<Answer> {
+    if let [-1, now_ms] = *answer {
+        return Some(Answer::Turned { now_ms: u64::try_from(now_ms).ok()? });
+    }
+    let (&[chosen, rpm, tpm], refused) = answer.split_first_chunk::<3>()?;
+    let minute = Minute::of(now_ms);
+    let wait_ms = minute.left_ms(now_ms);
+    let mut passed = Vec::with_capacity(refused.len() / 2);
+    for (&(index, want), pair) in wants.iter().zip(refused.chunks_exact(2)) {
+        let &[kind, number] = pair else { return None };
+        let used = u64::try_from(number).unwrap_or(0);
+        let denial = match kind {
+            1 => Denial::Cooling { wait_ms: used },
+            2 => Denial::Rpm { used, limit: want.rpm_limit?, wait_ms },
+            3 => Denial::Tpm { used, limit: want.tpm_limit?, wait_ms },
+            _ => return None,
+        };
+        passed.push((index, denial));
+    }
+    if chosen == 0 {
+        return Some(Answer::Refused { passed });
+    }
+    let &(index, want) = wants.get(usize::try_from(chosen - 1).ok()?)?;
+    let hold = Hold { member: want.member.clone(), minute, rpm: 1, tpm: want.tpm_hold };
+    let (rpm, tpm) = (u64::try_from(rpm).unwrap_or(0), u64::try_from(tpm).unwrap_or(0));
+    Some(Answer::Granted { index, hold, rpm, tpm, passed })
+}
+
+/// Those that Redis was not heard on, by this replica's share.
+fn by_share(shared: &Shared, open: &[Placed<'_>], ignore_cooldown: bool, passed: Vec<Passed>) -> Reserved {
+    let wants = open.iter().map(|&(_, want)| want.clone()).collect();
+    let reserve = Reserve { wants, ignore_cooldown };
+    let reserved = shared.local().reserve_share(reserve, shared.breaker.replicas(), shared.now_ms());
+    let placed =
+        |refused: Vec<Passed>| refused.into_iter().map(|(at, denial)| (open[at].0, denial)).collect();
+    match reserved {
+        Reserved::Granted { index, hold, rpm, tpm, passed: refused } => {
+            granted(open[index].0, hold, rpm, tpm, passed, placed(refused))
+        }
+        Reserved::Refused { passed: refused } => {
+            let mut passed = passed;
+            passed.extend(placed(refused));
+            passed.sort_unstable_by_key(|&(index, _)| index);
+            Reserved::Refused { passed }
+        }
+    }
+}
+
+/// The answer for the want at `index`; only those before it in the order were passed over.
+fn granted(
+    index: usize,
+    hold: Hold,
+    rpm: u64,
+    tpm: u64,
+    mut passed: Vec<Passed>,
+    refused: Vec<Passed>,
+) -> Reserved {
+    passed.extend(refused);
+    passed.retain(|&(at, _)| at < index);
+    passed.sort_unstable_by_key(|&(at, _)| at);
+    Reserved::Granted { index, hold, rpm, tpm, passed }
+}

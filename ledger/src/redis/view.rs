@@ -1,0 +1,192 @@
+//! Views: a group's values by one read at most every 100 ms, shared by all requests of this replica. What this
+//! replica did since the read is added to it.
+use super::Shared;
+use super::connect::Lines;
+use super::cooldown_value;
+use super::keys::Counter;
+use super::local::Delta;
+use crate::book::Counts;
+use crate::clock::Minute;
+use crate::ledger::{Group, Member, Reading, View};
+use redis::{ErrorKind, Pipeline, RedisError, RedisResult};
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+use tokio::time::{Instant, timeout};
+
+const FRESH: Duration = Duration::from_millis(100);
+/// Keys a command: a longer one would hold the server up for everybody.
+const COMMAND_KEYS_MAX: usize = 300;
+const KEYS_PER_MEMBER: usize = 5;
+/// A group that nobody has asked for is forgotten after so long.
+const IDLE_MAX: Duration = Duration::from_secs(60);
+
+/// The groups that are asked for.
+#[derive(Debug, Default)]
+pub(super) struct Views {
+    slots: Mutex<HashMap<Arc<str>, Arc<Slot>>>,
+}
+
+#[derive(Debug, Default)]
+struct Slot {
+    /// Held by the one that reads.
+    reading: tokio::sync::Mutex<()>,
+    last: Mutex<Last>,
+}
+
+#[derive(Debug, Default)]
+struct Last {
+    snapshot: Option<Arc<Snapshot>>,
+    tried_at: Option<Instant>,
+    used_at: Option<Instant>,
+}
+
+/// What one read found.
+#[derive(Debug)]
+struct Snapshot {
+    members: Vec<Member>,
+    minute: Minute,
+    read_at: Instant,
+    read_at_ms: u64,
+    rows: Vec<Row>,
+}
+
+#[derive(Debug, Clone, Copy, Default)]
+struct Row {
+    counts: Counts,
+    /// The part of the counts that is this replica's own doing.
+    ours: Delta,
+}
+
+impl Views {
+    /// Forgets the groups that nobody asks for any more.
+    pub(super) fn forget_idle(&self, now: Instant) {
+        let is_used = |used_at: Instant| now.saturating_duration_since(used_at) < IDLE_MAX;
+        self.slots().retain(|_, slot| slot.last().used_at.is_some_and(is_used));
+    }
+
+    fn slot(&self, name: &Arc<str>, now: Instant) -> Arc<Slot> {
+        let slot = Arc::clone(self.slots().entry(Arc::clone(name)).or_default());
+        slot.last().used_at = Some(now);
+        slot
+    }
+
+    fn slots(&self) -> MutexGuard<'_, HashMap<Arc<str>, Arc<Slot>>> {
+        self.slots.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Slot {
+    fn last(&self) -> MutexGuard<'_, Last> {
+        self.last.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// The last read, if it is of these members. One of another minute still tells nothing.
+    fn snapshot(&self, group: &Group, minute: Minute) -> Option<Arc<Snapshot>> {
+        let snapshot = self.last().snapshot.clone()?;
+        (snapshot.minute == minute && snapshot.members == group.members).then_some(snapshot)
+    }
+
+    fn was_tried_since(&self, since: Instant) -> bool {
+        self.last().tried_at.is_some_and(|tried_at| tried_at >= since)
+    }
+}
+
+/// The group's values. Never waits beyond the deadline: then what is known must do.
+pub(super) async fn view(shared: &Shared, group: &Group) -> View {
+    let asked_at = shared.clock.instant();
+    let slot = shared.views.slot(&group.name, asked_at);
+    if !is_fresh(shared, &slot, group) && !shared.breaker.is_away() && !group.members.is_empty() {
+        let read = timeout(shared.deadline, refresh(shared, &slot, group, asked_at)).await;
+        if read.is_err() {
+            slot.last().tried_at = Some(shared.clock.instant());
+            shared.breaker.missed();
+        }
+    }
+    answer(shared, &slot, group)
+}
+
+fn is_fresh(shared: &Shared, slot: &Slot, group: &Group) -> bool {
+    let now = shared.clock.instant();
+    let snapshot = slot.snapshot(group, Minute::of(shared.now_ms()));
+    snapshot.is_some_and(|snapshot| now.saturating_duration_since(snapshot.read_at) < FRESH)
+}
+
+/// Reads, or waits for the one that reads. Whoever waited takes what came of that, even if it failed: else
+/// all would try one after the other.
+async fn refresh(shared: &Shared, slot: &Slot, group: &Group, asked_at: Instant) {
+    let _reading = slot.reading.lock().await;
+    if is_fresh(shared, slot, group) || slot.was_tried_since(asked_at) {
+        return;
+    }
+    let Some(lines) = shared.lines() else { return };
+    let read = read(shared, &lines, group).await;
+    let mut last = slot.last();
+    last.tried_at = Some(shared.clock.instant());
+    match read {
+        Ok(snapshot) => {
+            last.snapshot = Some(Arc::new(snapshot));
+            shared.breaker.answered();
+        }
+        Err(error) => shared.breaker.doubt(&error),
+    }
+}
+
+async fn read(shared: &Shared, lines: &Lines, group: &Group) -> RedisResult<Snapshot> {
+    let _no_flush = shared.rest_order.read().await;
+    let (read_at, read_at_ms) = (shared.clock.instant(), shared.now_ms());
+    let minute = Minute::of(read_at_ms);
+    let ours: Vec<Delta> = {
+        let local = shared.local();
+        group.members.iter().map(|member| local.written(minute, member)).collect()
+    };
+
+    let keys: Vec<String> = group.members.iter().flat_map(|member| keys_of(shared, member, minute)).collect();
+    let mut pipeline = Pipeline::new();
+    for chunk in keys.chunks(COMMAND_KEYS_MAX) {
+        pipeline.cmd("MGET").arg(chunk);
+    }
+    let chunks: Vec<Vec<Option<String>>> = pipeline.query_async(&mut lines.rest.clone()).await?;
+    let values: Vec<Option<String>> = chunks.into_iter().flatten().collect();
+    if values.len() != keys.len() {
+        return Err(RedisError::from((ErrorKind::UnexpectedReturnType, "a read was answered in part")));
+    }
+
+    let mut local = shared.local();
+    let mut rows = Vec::with_capacity(ours.len());
+    for ((member, ours), found) in group.members.iter().zip(ours).zip(values.chunks(KEYS_PER_MEMBER)) {
+        let [rpm, tpm, calls, fails, cooldown] = found else { continue };
+        let [rpm, tpm, calls, fails] = [rpm, tpm, calls, fails].map(count);
+        rows.push(Row { counts: Counts { rpm, tpm, calls, fails }, ours });
+        let cooling = cooldown.as_ref().map(|text| cooldown_value::read(text, read_at_ms));
+        local.learn(&member.id, cooling, read_at_ms);
+    }
+    Ok(Snapshot { members: group.members.clone(), minute, read_at, read_at_ms, rows })
+}
+
+fn keys_of(shared: &Shared, member: &Member, minute: Minute) -> [String; KEYS_PER_MEMBER] {
+    let [rpm, tpm, calls, fails] = Counter::ALL.map(|counter| shared.keys.counter(counter, member, minute));
+    [rpm, tpm, calls, fails, shared.keys.cooldown(&member.id)]
+}
+
+/// A counter's value. Others increase by floats, so a fraction is cut off.
+fn count(value: &Option<String>) -> u64 {
+    let whole = value.as_deref().and_then(|text| text.split('.').next());
+    whole.and_then(|digits| digits.parse().ok()).unwrap_or(0)
+}
+
+fn answer(shared: &Shared, slot: &Slot, group: &Group) -> View {
+    let now_ms = shared.now_ms();
+    let minute = Minute::of(now_ms);
+    let snapshot = slot.snapshot(group, minute);
+    let local = shared.local();
+    let reading = |(index, member): (usize, &Member)| {
+        let row =
+            snapshot.as_ref().and_then(|snapshot| snapshot.rows.get(index)).copied().unwrap_or_default();
+        let since = local.done(minute, member).minus(row.ours);
+        let Counts { rpm, tpm, calls, fails } = since.apply(row.counts);
+        Reading { rpm, tpm, calls, fails, cooldown: local.cooling(&member.id, now_ms).cloned() }
+    };
+    let readings = group.members.iter().enumerate().map(reading).collect();
+    View { minute, read_at_ms: snapshot.as_ref().map_or(now_ms, |snapshot| snapshot.read_at_ms), readings }
+}

@@ -1,0 +1,98 @@
+//! A real `redis-server` of a test's own, on a free port, that ends with the test.
+use redis::aio::MultiplexedConnection;
+use std::io::{BufRead, BufReader};
+use std::net::TcpListener;
+use std::path::PathBuf;
+use std::process::{Child, Command, Stdio};
+use std::sync::atomic::{AtomicU32, Ordering};
+
+pub(crate) struct RedisServer {
+    child: Child,
+    port: u16,
+    folder: PathBuf,
+}
+
+impl RedisServer {
+    pub(crate) fn start() -> Self {
+        static STARTED: AtomicU32 = AtomicU32::new(0);
+        let number = STARTED.fetch_add(1, Ordering::Relaxed);
+        let folder = std::env::temp_dir().join(format!("ledger-redis-{}-{number}", std::process::id()));
+        std::fs::create_dir_all(&folder).unwrap();
+        // Between asking for a free port and taking it, somebody else may have taken it.
+        for _ in 0..20 {
+            let port = free_port();
+            if let Some(child) = spawn(port, &folder) {
+                return Self { child, port, folder };
+            }
+        }
+        panic!("redis-server found no free port in 20 tries");
+    }
+
+    pub(crate) fn url(&self) -> String {
+        format!("redis://127.0.0.1:{}/", self.port)
+    }
+
+    /// The process stays and its sockets stay, but nothing is answered.
+    pub(crate) fn freeze(&self) {
+        self.signal("STOP");
+    }
+
+    pub(crate) fn thaw(&self) {
+        self.signal("CONT");
+    }
+
+    pub(crate) fn kill(&mut self) {
+        self.child.kill().unwrap();
+        self.child.wait().unwrap();
+    }
+
+    /// Starts again on the same port, empty.
+    pub(crate) fn restart(&mut self) {
+        self.child = spawn(self.port, &self.folder).expect("redis-server does not take its old port again");
+    }
+
+    /// A connection of the test's own.
+    pub(crate) async fn connection(&self) -> MultiplexedConnection {
+        let client = redis::Client::open(self.url()).unwrap();
+        client.get_multiplexed_async_connection().await.unwrap()
+    }
+
+    fn signal(&self, name: &str) {
+        let kill = format!("kill -{name} {}", self.child.id());
+        assert!(Command::new("sh").args(["-c", &kill]).status().unwrap().success());
+    }
+}
+
+impl Drop for RedisServer {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+        let _ = std::fs::remove_dir_all(&self.folder);
+    }
+}
+
+/// A port that nobody listens on at the moment.
+pub(crate) fn free_port() -> u16 {
+    TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port()
+}
+
+/// Returns when the server takes connections; `None` if it ended, for it then could not have the port.
+fn spawn(port: u16, folder: &PathBuf) -> Option<Child> {
+    let mut child = Command::new("redis-server")
+        .args(["--port", &port.to_string(), "--bind", "127.0.0.1", "--save", "", "--appendonly", "no"])
+        .arg("--dir")
+        .arg(folder)
+        .stdin(Stdio::null())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::null())
+        .spawn()
+        .expect("these tests need redis-server: install it (Debian: apt-get install redis-server)");
+    let mut lines = BufReader::new(child.stdout.take().unwrap()).lines().map_while(Result::ok);
+    if lines.any(|line| line.contains("Ready to accept connections")) {
+        std::thread::spawn(move || lines.for_each(drop));
+        return Some(child);
+    }
+    let _ = child.kill();
+    let _ = child.wait();
+    None
+}

@@ -1,0 +1,64 @@
+//! Every file of `tests/scenarios` gives the written answers on every ledger.
+use crate::world::{PATIENT, START_MS, World};
+use ledger::{ManualClock, MemoryLedger, scenario};
+use std::path::PathBuf;
+use std::sync::Arc;
+
+fn scenarios() -> Vec<(PathBuf, String)> {
+    let folder = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../tests/scenarios");
+    let mut paths: Vec<PathBuf> = std::fs::read_dir(folder)
+        .unwrap()
+        .map(|entry| entry.unwrap().path())
+        .filter(|path| path.extension().is_some_and(|extension| extension == "ledger"))
+        .collect();
+    paths.sort();
+    assert!(paths.len() >= 12, "only {} scenarios were found", paths.len());
+    paths.into_iter().map(|path| (path.clone(), std::fs::read_to_string(path).unwrap())).collect()
+}
+
+#[tokio::test]
+async fn the_embedded_ledger_answers_as_written() {
+    for (path, text) in scenarios() {
+        if let Err(error) = play_embedded(&text).await {
+            panic!("{}: {error}", path.display());
+        }
+    }
+}
+
+#[tokio::test]
+async fn the_shared_ledger_answers_as_written() {
+    for (path, text) in scenarios() {
+        let world = World::new();
+        let ledger = world.ledger(PATIENT).await;
+        let played = scenario::play(&text, &*ledger, async |by| world.advance(&ledger, by).await).await;
+        if let Err(error) = played {
+            panic!("{}: {error}", path.display());
+        }
+    }
+}
+
+async fn play_embedded(text: &str) -> Result<usize, scenario::ScenarioError> {
+    let clock = Arc::new(ManualClock::at(START_MS));
+    let ledger = MemoryLedger::new(clock.clone());
+    scenario::play(text, &ledger, async |by| clock.advance(by)).await
+}
+
+async fn fails(text: &str) -> String {
+    play_embedded(text).await.expect_err("the scenario was played").to_string()
+}
+
+#[tokio::test]
+async fn a_wrong_answer_is_told_with_its_line() {
+    let told = fails("# a remark\nreserve dep-a rpm=1 -> granted dep-a rpm=2 tpm=0").await;
+    assert!(told.starts_with("line 2:"), "{told}");
+    assert!(told.contains("granted dep-a rpm=1 tpm=0"), "{told}");
+}
+
+#[tokio::test]
+async fn what_is_no_command_is_told() {
+    for text in
+        ["refund x", "reserve dep-a rpm=many", "settle nobody tokens=1 success", "advance soon", "void"]
+    {
+        assert!(fails(text).await.contains("is not understood"), "{text}");
+    }
+}

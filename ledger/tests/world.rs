@@ -1,0 +1,128 @@
+//! What the tests share: members, wants, ledgers on a held clock, and moving time on a real server.
+use crate::redis_server::RedisServer;
+use ledger::{
+    Clock, Cooldown, Group, Hold, Ledger, ManualClock, Member, RedisLedger, RedisSettings, Reserve, Reserved,
+    Status, Want,
+};
+use redis::aio::MultiplexedConnection;
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+use tokio::time::Instant;
+
+/// 21:50:10 UTC.
+pub(crate) const START_MS: u64 = 1_796_075_410_000;
+pub(crate) const START_HH_MM: &str = "21-50";
+/// A deadline that no machine misses, for tests that are not about deadlines.
+pub(crate) const PATIENT: Duration = Duration::from_secs(30);
+/// The product's.
+pub(crate) const STRICT: Duration = Duration::from_millis(100);
+
+/// Ages every key that has a time to live, as if so many milliseconds had passed.
+const AGE: &str = r"
+    for _, key in ipairs(redis.call('KEYS', '*')) do
+        local left = redis.call('PTTL', key)
+        if left >= 0 and left <= tonumber(ARGV[1]) then redis.call('DEL', key)
+        elseif left >= 0 then redis.call('PEXPIRE', key, left - ARGV[1]) end
+    end";
+
+pub(crate) fn member(id: &str) -> Member {
+    Member { id: id.into(), model: format!("openai/{id}").into() }
+}
+
+pub(crate) fn group(ids: &[&str]) -> Group {
+    Group { name: "group".into(), members: ids.iter().map(|id| member(id)).collect() }
+}
+
+pub(crate) fn want(id: &str, rpm_limit: Option<u64>, tpm_hold: u64) -> Want {
+    Want { member: member(id), rpm_limit, tpm_limit: None, tpm_hold }
+}
+
+pub(crate) fn one(want: Want) -> Reserve {
+    Reserve { wants: vec![want], ignore_cooldown: false }
+}
+
+pub(crate) fn cooldown(id: &str, length_ms: u64) -> Cooldown {
+    Cooldown { member: member(id), length_ms, status: 429, reason: "too many".to_owned() }
+}
+
+pub(crate) fn hold_of(reserved: Reserved) -> Hold {
+    match reserved {
+        Reserved::Granted { hold, .. } => hold,
+        Reserved::Refused { passed } => panic!("refused: {passed:?}"),
+    }
+}
+
+pub(crate) fn is_granted(reserved: &Reserved) -> bool {
+    matches!(reserved, Reserved::Granted { .. })
+}
+
+pub(crate) fn counter(id: &str, name: &str) -> String {
+    format!("{id}:openai/{id}:{name}:{START_HH_MM}")
+}
+
+/// A server and a held clock; the ledgers on it see each other through the server only.
+pub(crate) struct World {
+    pub(crate) server: RedisServer,
+    pub(crate) clock: Arc<ManualClock>,
+    aged_at: Mutex<Instant>,
+}
+
+impl World {
+    pub(crate) fn new() -> Self {
+        let clock = Arc::new(ManualClock::at(START_MS));
+        let aged_at = Mutex::new(clock.instant());
+        Self { server: RedisServer::start(), clock, aged_at }
+    }
+
+    pub(crate) fn settings(&self) -> RedisSettings {
+        RedisSettings { url: self.server.url(), namespace: String::new() }
+    }
+
+    /// A ledger that is connected.
+    pub(crate) async fn ledger(&self, deadline: Duration) -> Arc<RedisLedger> {
+        let clock: Arc<dyn Clock> = self.clock.clone();
+        let ledger = RedisLedger::start_for_scenario(self.settings(), clock, deadline).unwrap();
+        until("the ledger is shared", async || ledger.status() == Status::Shared).await;
+        ledger
+    }
+
+    /// Moves the held clock, and the server's keys with it, less what has passed for them by themselves.
+    pub(crate) async fn advance(&self, ledger: &RedisLedger, by: Duration) {
+        ledger.drain().await;
+        let now = self.clock.instant();
+        let passed = now - std::mem::replace(&mut *self.aged_at.lock().unwrap(), now);
+        let by_ms = u64::try_from(by.saturating_sub(passed).as_millis()).unwrap();
+        let mut redis = self.server.connection().await;
+        redis::cmd("EVAL").arg(AGE).arg(0).arg(by_ms).exec_async(&mut redis).await.unwrap();
+        self.clock.advance(by);
+    }
+}
+
+/// Asks until it is so. Fails after a time that only a standstill takes.
+pub(crate) async fn until(what: &str, mut is_so: impl AsyncFnMut() -> bool) {
+    for _ in 0..6_000 {
+        if is_so().await {
+            return;
+        }
+        tokio::time::sleep(Duration::from_millis(5)).await;
+    }
+    panic!("it never came to pass that {what}");
+}
+
+pub(crate) async fn pttl(redis: &mut MultiplexedConnection, key: &str) -> i64 {
+    redis::cmd("PTTL").arg(key).query_async(redis).await.unwrap()
+}
+
+/// An integer; `None` where there is no key.
+pub(crate) async fn get(redis: &mut MultiplexedConnection, key: &str) -> Option<i64> {
+    redis::cmd("GET").arg(key).query_async(redis).await.unwrap()
+}
+
+pub(crate) async fn run(redis: &mut MultiplexedConnection, command: &str) {
+    let mut words = command.split_whitespace();
+    let mut cmd = redis::cmd(words.next().unwrap());
+    for word in words {
+        cmd.arg(word);
+    }
+    cmd.exec_async(redis).await.unwrap();
+}

@@ -1,3 +1,4 @@
 //! The gateway: one request in, the best deployment's answer out, and a reason for every decision.
 pub mod catalog;
+pub mod config;
 pub mod secret;

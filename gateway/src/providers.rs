@@ -43,7 +43,7 @@ pub enum Reply {
     /// A whole answer.
     Plain(Plain),
     /// A stream whose first content is there.
-    Stream(Stream),
+    Stream(Box<Stream>),
 }
 
 /// A whole answer, as it came.
@@ -116,7 +116,7 @@ impl Call<'_> {
         if self.chat.stream && !is_json {
             let source = Source::Wire(response.into_body());
             let opening = Stream::open(source, self.limit, self.silence, self.chat.wants_usage, key.cloned());
-            return opening.await.map(Reply::Stream);
+            return opening.await.map(|stream| Reply::Stream(Box::new(stream)));
         }
         let body = self.transport.read(response.into_body(), self.limit).await?;
         let usage = openai::decode(&body, key)?;

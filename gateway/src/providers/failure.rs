@@ -166,11 +166,11 @@ pub struct Failure {
     /// The provider's own words where it had readable ones, else ours. For the log; clients get `wire_message`.
     pub message: String,
     /// The provider's `error.type`.
-    pub error_type: Option<String>,
+    pub error_type: Option<Box<str>>,
     /// The provider's `error.code`, as text.
-    pub code: Option<String>,
+    pub code: Option<Box<str>>,
     /// The provider's `error.param`.
-    pub param: Option<String>,
+    pub param: Option<Box<str>>,
     /// How long the provider asked us to stay away, where that is a sane cooldown: 1 s to 1 hour.
     pub retry_after: Option<Duration>,
     /// The same, any positive length: for the wait before a retry.

@@ -33,9 +33,9 @@ pub(super) async fn answer(chat: &Chat, text: &str, model: &str, now_ms: u64) ->
     // The scripted events never wait, so the limits are of no matter.
     let never = Duration::from_secs(3600);
     let source = Source::Memory(events(&base, text, usage));
-    Ok(Reply::Stream(
-        Stream::open(source, Limit::new(never, "stream_timeout"), never, chat.wants_usage, None).await?,
-    ))
+    let limit = Limit::new(never, "stream_timeout");
+    let stream = Stream::open(source, limit, never, chat.wants_usage, None).await?;
+    Ok(Reply::Stream(Box::new(stream)))
 }
 
 struct Base<'a> {

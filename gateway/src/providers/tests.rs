@@ -58,7 +58,7 @@ async fn ask(server: &Server, stream: bool) -> Result<Reply, Failure> {
 
 async fn open(server: &Server, limit_ms: u64) -> Stream {
     match call_within(&Transport::new(), server, true, limit_ms).await {
-        Ok(Reply::Stream(stream)) => stream,
+        Ok(Reply::Stream(stream)) => *stream,
         other => panic!("{other:?}"),
     }
 }
@@ -175,11 +175,11 @@ async fn silence_before_content_is_a_timeout() {
     let stall = vec![Step::Request, stream_head(), piece(": ping\n\n"), Step::UntilLeft];
     for (script, what) in [(hang, "answer"), (stall, "content")] {
         let server = Server::start(vec![script]).await;
-        let failure = call_within(&Transport::new(), &server, true, 200).await.unwrap_err();
+        let failure = call_within(&Transport::new(), &server, true, 400).await.unwrap_err();
         assert_eq!((failure.kind, failure.wire_status()), (FailureKind::Timeout, 504));
         assert_eq!(
             failure.message,
-            format!("timeout: the provider sent no {what} within 200ms (stream_timeout)")
+            format!("timeout: the provider sent no {what} within 400ms (stream_timeout)")
         );
         server.left().await;
     }
@@ -189,11 +189,11 @@ async fn silence_before_content_is_a_timeout() {
 async fn silence_after_content_breaks_the_stream_and_names_the_setting() {
     let script = vec![Step::Request, stream_head(), piece(CONTENT), Step::UntilLeft];
     let server = Server::start(vec![script]).await;
-    let mut stream = open(&server, 200).await;
+    let mut stream = open(&server, 400).await;
     let (text, failure) = rest(&mut stream).await;
     let failure = failure.unwrap();
     assert_eq!((text.as_str(), failure.kind), (CONTENT, FailureKind::Timeout));
-    assert_eq!(failure.message, "timeout: the provider sent no event for 200ms (stream_timeout)");
+    assert_eq!(failure.message, "timeout: the provider sent no event for 400ms (stream_timeout)");
     server.left().await;
 }
 

@@ -98,12 +98,17 @@ fn failure(
         said.inner.as_deref().unwrap_or_default()
     );
     let kind = wording::kind(status_kind, &names, &text);
-    let clean = |text: String| cut(key.map_or_else(|| text.clone(), |key| key.redact(&text)));
+    let clean = |text: String| {
+        cut(match key {
+            Some(key) => key.redact(&text),
+            None => text,
+        })
+    };
     Failure {
         status,
-        error_type: said.error_type.map(clean),
-        code: said.code.map(clean),
-        param: said.param.map(clean),
+        error_type: said.error_type.map(|text| clean(text).into()),
+        code: said.code.map(|text| clean(text).into()),
+        param: said.param.map(|text| clean(text).into()),
         ..Failure::new(kind, said.message.map_or_else(|| fallback.to_owned(), clean))
     }
 }
@@ -210,7 +215,8 @@ fn plain_text(body: &[u8]) -> Option<String> {
 
 fn cut(mut text: String) -> String {
     if text.len() > MESSAGE_BYTES_MAX {
-        text.truncate(text.floor_char_boundary(MESSAGE_BYTES_MAX));
+        let end = (0..=MESSAGE_BYTES_MAX).rev().find(|end| text.is_char_boundary(*end)).unwrap_or(0);
+        text.truncate(end);
         text.push('…');
     }
     text

@@ -43,10 +43,11 @@ async fn a_handshake_that_fails_is_a_failure_before_sending() {
 #[tokio::test]
 async fn a_silent_provider_is_given_up_and_its_connection_closed() {
     let server = Server::start(vec![vec![Step::Request, Step::UntilLeft]]).await;
-    let limit = Limit::new(Duration::from_millis(150), "timeout");
-    let failure = Transport::new().send(to(&server.base), limit).await.unwrap_err();
+    let transport = Transport::new();
+    let limit = Limit::new(Duration::from_millis(400), "timeout");
+    let failure = transport.send(to(&server.base), limit).await.unwrap_err();
     assert_eq!((failure.kind, failure.sent, failure.wire_status()), (FailureKind::Timeout, true, 504));
-    assert_eq!(failure.message, "timeout: the provider sent no answer within 150ms (timeout)");
+    assert_eq!(failure.message, "timeout: the provider sent no answer within 400ms (timeout)");
     server.left().await;
 }
 
@@ -55,7 +56,7 @@ async fn an_answer_that_does_not_end_is_given_up() {
     let head = Step::Say("HTTP/1.1 200 OK\r\ncontent-length: 10\r\n\r\nabc".into());
     let server = Server::start(vec![vec![Step::Request, head, Step::UntilLeft]]).await;
     let transport = Transport::new();
-    let limit = Limit::new(Duration::from_millis(300), "timeout");
+    let limit = Limit::new(Duration::from_millis(400), "timeout");
     let response = transport.send(to(&server.base), limit).await.unwrap();
     let failure = transport.read(response.into_body(), limit).await.unwrap_err();
     assert_eq!(failure.kind, FailureKind::Timeout);

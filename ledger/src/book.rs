@@ -113,9 +113,19 @@ impl Book {
         self.windows.get(&minute).and_then(|window| window.get(member)).copied().unwrap_or_default()
     }
 
+    /// Who has counters in a minute.
+    pub(crate) fn members(&self, minute: Minute) -> impl Iterator<Item = &Member> {
+        self.windows.get(&minute).into_iter().flat_map(HashMap::keys)
+    }
+
     /// The cooldown of a deployment that has not ended by `now_ms`.
     pub(crate) fn cooling(&self, id: &str, now_ms: u64) -> Option<&Cooling> {
         self.cooldowns.get(id).filter(|cooling| cooling.until_ms > now_ms)
+    }
+
+    /// All cooldowns that have not ended by `now_ms`.
+    pub(crate) fn cooldowns(&self, now_ms: u64) -> impl Iterator<Item = (&Arc<str>, &Cooling)> {
+        self.cooldowns.iter().filter(move |(_, cooling)| cooling.until_ms > now_ms)
     }
 
     /// Charges a hold that was granted, here or elsewhere, and answers the counters after it.

@@ -130,7 +130,8 @@ impl RedisLedger {
             connect::client(&url).map_err(|error| LedgerError::Address { reason: error.to_string() })?;
         let keys = Keys::new(namespace);
         let heart = Heart {
-            key: keys.replicas(),
+            replicas_key: keys.replicas(),
+            epoch_key: keys.epoch(),
             replica: uuid::Uuid::now_v7().to_string(),
             clock: Arc::clone(&clock),
         };

@@ -1,7 +1,7 @@
 //! Redis frozen, killed, absent, demoted: every request is answered, limits stay bounded, and it ends by itself.
 use crate::redis_server::free_port;
 use crate::world::{
-    STRICT, World, cooldown, counter, get, group, hold_of, is_granted, member, one, run, until, want,
+    STRICT, Wire, World, cooldown, counter, get, group, hold_of, is_granted, member, one, run, until, want,
 };
 use ledger::{Denial, Hold, Ledger, Minute, Outcome, RedisLedger, RedisSettings, Reserved, Settle, Status};
 use std::sync::Arc;
@@ -117,6 +117,68 @@ async fn while_redis_is_away_all_replicas_together_keep_the_limit() {
     assert_eq!(granted, [2, 5]);
     let refused = replicas[1].reserve(one(want("dep-a", Some(11), 0))).await;
     assert_eq!(refused, Reserved::Refused { passed: vec![(0, Denial::Share { wait_ms: 50_000 })] });
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_redis_that_lost_its_memory_is_told_again_by_all_replicas() {
+    let mut world = World::new();
+    let replicas = pair(&world).await;
+    for (replica, requests) in replicas.iter().zip([3, 4]) {
+        for _ in 0..requests {
+            assert!(asked(replica, "dep-a", 100).await);
+        }
+    }
+    replicas[0].cool(cooldown("dep-b", 40_000));
+    replicas[0].drain().await;
+    world.server.kill();
+    for replica in &replicas {
+        becomes(replica, Status::Away).await;
+        assert!(asked(replica, "dep-a", 100).await);
+    }
+    world.server.restart();
+    for replica in &replicas {
+        becomes(replica, Status::Shared).await;
+    }
+    let mut redis = world.server.connection().await;
+    assert_eq!(get(&mut redis, &counter("dep-a", "rpm")).await, Some(9));
+    assert!(asked(&replicas[0], "dep-a", 10).await);
+    assert!(!asked(&replicas[1], "dep-a", 10).await);
+    assert!(!asked(&replicas[1], "dep-b", 10).await);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_redis_that_only_lost_touch_is_not_told_twice() {
+    let world = World::new();
+    let ledger = world.ledger(STRICT).await;
+    for _ in 0..3 {
+        assert!(asked(&ledger, "dep-a", 100).await);
+    }
+    world.server.freeze();
+    becomes(&ledger, Status::Away).await;
+    assert!(asked(&ledger, "dep-a", 100).await);
+    world.server.thaw();
+    becomes(&ledger, Status::Shared).await;
+    assert_eq!(get(&mut world.server.connection().await, &counter("dep-a", "rpm")).await, Some(4));
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_line_that_is_dead_is_replaced_though_redis_is_well() {
+    let world = World::new();
+    let wire = Wire::to(&world.server).await;
+    let settings = RedisSettings { url: wire.url(), namespace: String::new() };
+    let ledger = RedisLedger::start_for_scenario(settings, world.clock.clone(), STRICT).unwrap();
+    becomes(&ledger, Status::Shared).await;
+    let mut redis = world.server.connection().await;
+    wire.cut();
+    until("a reservation reaches redis again", async || {
+        assert!(asked(&ledger, "dep-a", 1_000).await);
+        run(&mut redis, "PING").await;
+        let before = get(&mut redis, &counter("dep-b", "rpm")).await.unwrap_or(0);
+        assert!(asked(&ledger, "dep-b", 1_000).await);
+        get(&mut redis, &counter("dep-b", "rpm")).await.unwrap_or(0) > before
+    })
+    .await;
+    assert_eq!(ledger.status(), Status::Shared);
 }
 
 #[tokio::test]

@@ -4,7 +4,7 @@ use super::scripts::Scripts;
 use crate::clock::Clock;
 use redis::aio::{ConnectionManager, ConnectionManagerConfig};
 use redis::io::tcp::TcpSettings;
-use redis::{AsyncConnectionConfig, Client, Cmd, ErrorKind, IntoConnectionInfo, RedisError, RedisResult};
+use redis::{AsyncConnectionConfig, Client, Cmd, IntoConnectionInfo, RedisError, RedisResult};
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::time::timeout;
@@ -26,7 +26,7 @@ pub(super) struct Lines {
 }
 
 /// How Redis answered a beat of the heart: it takes writes.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug)]
 pub(super) struct Beat {
     /// Replicas alive, this one included.
     pub(super) replicas: u64,
@@ -34,11 +34,14 @@ pub(super) struct Beat {
     pub(super) offset_ms: i64,
     /// How wrong the offset may be: the server read its clock at an unknown moment of the call.
     pub(super) error_ms: u64,
+    /// Another one than before: the server has lost its memory.
+    pub(super) epoch: String,
 }
 
 /// Who beats, where, and by which clock.
 pub(super) struct Heart {
-    pub(super) key: String,
+    pub(super) replicas_key: String,
+    pub(super) epoch_key: String,
     pub(super) replica: String,
     pub(super) clock: Arc<dyn Clock>,
 }
@@ -47,6 +50,8 @@ pub(super) struct Heart {
 const SILENT_MAX_MS: u64 = 5_000;
 /// The set of replicas outlives all of them by so much.
 const REPLICAS_TTL_MS: u64 = 60_000;
+/// The epoch outlives every counter (60 s) that was written after the last beat.
+const EPOCH_TTL_MS: u64 = 120_000;
 
 /// Opens nothing yet; fails only where the address can never work.
 pub(super) fn client(url: &str) -> RedisResult<Client> {
@@ -95,14 +100,16 @@ pub(super) async fn beat(
 ) -> RedisResult<Beat> {
     let before_ms = heart.clock.unix_ms();
     let fill = |call: &mut Cmd| {
-        call.arg(&heart.key).arg(&heart.replica).arg(SILENT_MAX_MS).arg(REPLICAS_TTL_MS);
+        call.arg(&heart.replicas_key).arg(&heart.epoch_key);
+        call.arg(&heart.replica).arg(SILENT_MAX_MS).arg(REPLICAS_TTL_MS).arg(EPOCH_TTL_MS);
     };
-    let (replicas, seconds, micros): (u64, u64, u64) = scripts.heartbeat.call(line, 1, fill).await?;
+    let (replicas, seconds, micros, epoch): (u64, u64, u64, String) =
+        scripts.heartbeat.call(line, 2, fill).await?;
     let half_ms = heart.clock.unix_ms().saturating_sub(before_ms) / 2;
     let server_ms = seconds * 1_000 + micros / 1_000;
     let offset_ms =
         i64::try_from(server_ms).unwrap_or(i64::MAX) - i64::try_from(before_ms + half_ms).unwrap_or(i64::MAX);
-    Ok(Beat { replicas, offset_ms, error_ms: half_ms + 1 })
+    Ok(Beat { replicas, offset_ms, error_ms: half_ms + 1, epoch })
 }
 
 /// The deadline of a call; its miss is an error like a broken connection.
@@ -115,5 +122,5 @@ pub(super) async fn within<T>(
 
 /// The error of a call whose deadline passed. Whether it ran is unknown.
 pub(super) fn missed() -> RedisError {
-    RedisError::from((ErrorKind::Io, "no answer within the deadline"))
+    RedisError::from(std::io::Error::from(std::io::ErrorKind::TimedOut))
 }

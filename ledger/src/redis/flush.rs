@@ -5,6 +5,7 @@ use super::connect::{Lines, within};
 use super::cooldown_value;
 use super::keys::Counter;
 use super::local::{Delta, Unsent, Window};
+use super::outage::Line;
 use super::scripts::{Call, send_all};
 use redis::{RedisResult, Value};
 use std::sync::Arc;
@@ -67,14 +68,14 @@ pub(super) async fn flush(shared: &Shared, lines: &Lines) {
                 refused = acknowledge(shared, load, answer).err().or(refused);
             }
             match refused {
-                Some(error) => shared.breaker.doubt(&error),
-                None => shared.breaker.answered(),
+                Some(error) => shared.breaker.doubt(Line::Rest, &error),
+                None => shared.breaker.answered(Line::Rest),
             }
         }
         Err(error) => {
             let ran_nothing = error.is_connection_refusal();
             loads.into_iter().for_each(|load| put_back(shared, load, ran_nothing));
-            shared.breaker.doubt(&error);
+            shared.breaker.doubt(Line::Rest, &error);
         }
     }
 }

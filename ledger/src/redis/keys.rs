@@ -51,6 +51,11 @@ impl Keys {
     pub(super) fn replicas(&self) -> String {
         format!("{}onegate:replicas", self.lead)
     }
+
+    /// `onegate:epoch`, which another value replaces when the server has lost its memory.
+    pub(super) fn epoch(&self) -> String {
+        format!("{}onegate:epoch", self.lead)
+    }
 }
 
 #[cfg(test)]
@@ -75,5 +80,6 @@ mod tests {
         assert_eq!(keys.counter(Counter::Fails, &member, Minute::of(0)), "prod:abc:m:fails:00-00");
         assert_eq!(keys.cooldown("abc"), "prod:deployment:abc:cooldown");
         assert_eq!(keys.replicas(), "prod:onegate:replicas");
+        assert_eq!(keys.epoch(), "prod:onegate:epoch");
     }
 }

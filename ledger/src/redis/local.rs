@@ -196,6 +196,20 @@ impl Local {
         }
     }
 
+    /// Redis has lost its memory: what this replica had written in this minute is to be written again, and every
+    /// cooldown it knows of, for those are extended at most however many replicas write them.
+    pub(super) fn write_again(&mut self, now_ms: u64) {
+        let minute = Minute::of(now_ms);
+        let members: Vec<Member> = self.book.members(minute).cloned().collect();
+        for member in members {
+            self.change(minute, &member, self.written(minute, &member).increases());
+        }
+        for (id, cooling) in self.book.cooldowns(now_ms) {
+            let unsent = || UnsentCooldown { cooling: cooling.clone(), reason: String::new() };
+            self.cooldowns.entry(Arc::clone(id)).or_insert_with(unsent);
+        }
+    }
+
     /// Keeps memory bounded while nothing can be written.
     pub(super) fn forget(&mut self, now_ms: u64) {
         self.book.prune(now_ms);

@@ -3,8 +3,8 @@
 use super::connect::{self, Beat, missed, within};
 use super::{Shared, flush};
 use redis::{ErrorKind, RedisError, RedisResult};
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 use tokio::sync::{Notify, watch};
 use tokio::time::sleep_until;
@@ -19,8 +19,16 @@ pub(super) struct Breaker {
     away: watch::Sender<bool>,
     in_doubt: AtomicBool,
     doubts: Notify,
-    misses: AtomicU32,
+    misses: [AtomicU32; 2],
     replicas: AtomicU64,
+    epoch: Mutex<Option<String>>,
+}
+
+/// The line that a call took. Each is judged by itself: one may be dead while the other is well.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Line {
+    Reserve,
+    Rest,
 }
 
 impl Breaker {
@@ -30,8 +38,9 @@ impl Breaker {
             away: watch::Sender::new(true),
             in_doubt: AtomicBool::new(false),
             doubts: Notify::new(),
-            misses: AtomicU32::new(0),
+            misses: [AtomicU32::new(0), AtomicU32::new(0)],
             replicas: AtomicU64::new(1),
+            epoch: Mutex::new(None),
         }
     }
 
@@ -61,17 +70,18 @@ impl Breaker {
     }
 
     /// A call was answered.
-    pub(super) fn answered(&self) {
-        if self.misses.load(Ordering::Relaxed) != 0 {
-            self.misses.store(0, Ordering::Relaxed);
+    pub(super) fn answered(&self, line: Line) {
+        let misses = self.misses(line);
+        if misses.load(Ordering::Relaxed) != 0 {
+            misses.store(0, Ordering::Relaxed);
         }
     }
 
     /// A call failed in this way: has Redis checked, if that says anything of Redis.
-    pub(super) fn doubt(&self, error: &RedisError) {
+    pub(super) fn doubt(&self, line: Line, error: &RedisError) {
         match error.kind() {
             ErrorKind::Io => {
-                self.misses.fetch_add(1, Ordering::Relaxed);
+                self.misses(line).fetch_add(1, Ordering::Relaxed);
             }
             _ if error.is_unrecoverable_error() => {}
             _ if error.code().is_some_and(refuses_everything) => {}
@@ -86,8 +96,33 @@ impl Breaker {
     }
 
     /// A call's deadline passed.
-    pub(super) fn missed(&self) {
-        self.doubt(&missed());
+    pub(super) fn missed(&self, line: Line) {
+        self.doubt(line, &missed());
+    }
+
+    fn misses(&self, line: Line) -> &AtomicU32 {
+        let [reserve, rest] = &self.misses;
+        match line {
+            Line::Reserve => reserve,
+            Line::Rest => rest,
+        }
+    }
+
+    fn forgive(&self) {
+        self.answered(Line::Reserve);
+        self.answered(Line::Rest);
+    }
+
+    fn has_dead_line(&self) -> bool {
+        self.misses.iter().any(|misses| misses.load(Ordering::Relaxed) >= MISSES_MAX)
+    }
+
+    /// Takes over the epoch; true if it replaces another one.
+    fn is_new_epoch(&self, epoch: String) -> bool {
+        let mut known = self.epoch.lock().unwrap_or_else(PoisonError::into_inner);
+        let changes = known.as_ref().is_some_and(|known| *known != epoch);
+        *known = Some(epoch);
+        changes
     }
 }
 
@@ -148,10 +183,10 @@ async fn beat(shared: &Shared) -> RedisResult<()> {
         match within(shared.deadline, beat).await {
             Ok(beat) => {
                 note(shared, beat);
-                shared.breaker.answered();
+                shared.breaker.answered(Line::Rest);
             }
             // Whatever refuses a beat refuses everything, so its kind does not matter.
-            Err(_) => shared.breaker.missed(),
+            Err(_) => shared.breaker.missed(Line::Rest),
         }
     }
     Ok(())
@@ -159,13 +194,17 @@ async fn beat(shared: &Shared) -> RedisResult<()> {
 
 /// Settles a doubt. An error is the verdict that Redis is away.
 async fn examine(shared: &Shared) -> RedisResult<()> {
-    let beat = connect::check(&shared.client, &shared.scripts, &shared.heart, shared.deadline).await?;
+    let beat = match check(shared).await {
+        // Whatever broke a call's connection may have broken the check's too; it refuses at once if it is gone.
+        Err(error) if error.is_unrecoverable_error() => check(shared).await?,
+        verdict => verdict?,
+    };
     note(shared, beat);
-    if shared.breaker.misses.load(Ordering::Relaxed) >= MISSES_MAX {
+    if shared.breaker.has_dead_line() {
         // A miss alone never makes the client library reconnect.
         let lines = connect::lines(&shared.client, &shared.scripts, shared.deadline).await?;
         shared.set_lines(Some(lines));
-        shared.breaker.answered();
+        shared.breaker.forgive();
     }
     shared.breaker.in_doubt.store(false, Ordering::Relaxed);
     Ok(())
@@ -189,18 +228,25 @@ fn warn_away(shared: &Shared, error: &RedisError) {
 
 /// Connects anew and writes what piled up, so that the counters are whole before anyone relies on them.
 async fn come_back(shared: &Shared) -> RedisResult<()> {
-    let beat = connect::check(&shared.client, &shared.scripts, &shared.heart, shared.deadline).await?;
+    let beat = check(shared).await?;
     let lines = connect::lines(&shared.client, &shared.scripts, shared.deadline).await?;
     note(shared, beat);
     shared.set_lines(Some(lines.clone()));
     flush::flush(shared, &lines).await;
     shared.breaker.in_doubt.store(false, Ordering::Relaxed);
-    shared.breaker.misses.store(0, Ordering::Relaxed);
+    shared.breaker.forgive();
     shared.breaker.away.send_replace(false);
     Ok(())
+}
+
+async fn check(shared: &Shared) -> RedisResult<Beat> {
+    connect::check(&shared.client, &shared.scripts, &shared.heart, shared.deadline).await
 }
 
 fn note(shared: &Shared, beat: Beat) {
     shared.breaker.replicas.store(beat.replicas, Ordering::Relaxed);
     shared.correct_clock(beat.offset_ms, beat.error_ms);
+    if shared.breaker.is_new_epoch(beat.epoch) {
+        shared.local().write_again(shared.now_ms());
+    }
 }

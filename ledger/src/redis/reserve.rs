@@ -3,6 +3,7 @@
 use super::Shared;
 use super::connect::{Lines, missed};
 use super::keys::Counter;
+use super::outage::Line;
 use crate::clock::Minute;
 use crate::ledger::{Denial, Hold, Passed, Reserve, Reserved, Want};
 use redis::{Cmd, ErrorKind, RedisError, RedisResult};
@@ -47,7 +48,7 @@ pub(super) async fn reserve(shared: &Shared, reserve: Reserve) -> Reserved {
             let call = ask(shared, &lines, wants, reserve.ignore_cooldown);
             match timeout_at(deadline, call).await.unwrap_or_else(|_| Err(missed())) {
                 Ok(Answer::Granted { index, hold, rpm, tpm, passed: refused }) => {
-                    shared.breaker.answered();
+                    shared.breaker.answered(Line::Reserve);
                     shared.local().granted(&hold, shared.now_ms());
                     return granted(index, hold, rpm, tpm, passed, refused);
                 }
@@ -55,7 +56,7 @@ pub(super) async fn reserve(shared: &Shared, reserve: Reserve) -> Reserved {
                 // Two different minutes running: only the share is certain then.
                 Ok(Answer::Turned { .. }) => break,
                 Err(error) => {
-                    shared.breaker.doubt(&error);
+                    shared.breaker.doubt(Line::Reserve, &error);
                     break;
                 }
             }

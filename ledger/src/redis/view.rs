@@ -5,6 +5,7 @@ use super::connect::Lines;
 use super::cooldown_value;
 use super::keys::Counter;
 use super::local::Delta;
+use super::outage::Line;
 use crate::book::Counts;
 use crate::clock::Minute;
 use crate::ledger::{Group, Member, Reading, View};
@@ -100,7 +101,7 @@ pub(super) async fn view(shared: &Shared, group: &Group) -> View {
         let read = timeout(shared.deadline, refresh(shared, &slot, group, asked_at)).await;
         if read.is_err() {
             slot.last().tried_at = Some(shared.clock.instant());
-            shared.breaker.missed();
+            shared.breaker.missed(Line::Rest);
         }
     }
     answer(shared, &slot, group)
@@ -126,9 +127,9 @@ async fn refresh(shared: &Shared, slot: &Slot, group: &Group, asked_at: Instant)
     match read {
         Ok(snapshot) => {
             last.snapshot = Some(Arc::new(snapshot));
-            shared.breaker.answered();
+            shared.breaker.answered(Line::Rest);
         }
-        Err(error) => shared.breaker.doubt(&error),
+        Err(error) => shared.breaker.doubt(Line::Rest, &error),
     }
 }
 

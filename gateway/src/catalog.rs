@@ -99,9 +99,9 @@ pub struct Settings {
     pub cooldowns_disabled: bool,
     /// `allowed_fails` a minute; `None`: by share of failures.
     pub allowed_fails: Option<u64>,
-    /// `fallbacks`: group -> names to try after it.
+    /// `fallbacks`: group -> names to try after it; `*` for groups without their own.
     pub fallbacks: BTreeMap<String, Vec<String>>,
-    /// `default_fallbacks` and the `*` entry of `fallbacks`: for groups without their own.
+    /// `default_fallbacks`: for groups that neither their own entry nor `*` covers, and for unknown names.
     pub default_fallbacks: Vec<String>,
     /// `max_fallbacks` (5): groups visited after the first.
     pub max_fallbacks: usize,

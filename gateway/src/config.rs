@@ -118,9 +118,12 @@ fn compile(
     let master_key = master_key(&general, problems);
 
     let (groups, mut names) = assemble::groups(drafts, &ids, timeouts);
-    for (alias, target) in aliases {
+    for fallbacks::Alias { alias, group: target, hidden } in aliases {
         if let Some(number) = groups.iter().position(|group| &*group.name == target) {
             names.add_alias(alias.into(), number);
+            if hidden {
+                names.hide_alias(alias);
+            }
         }
     }
     (Catalog { names, groups, settings, master_key }, redis)

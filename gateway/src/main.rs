@@ -1,2 +1,6 @@
-//! x
-fn main() {}
+//! The `onegate` program.
+use std::process::ExitCode;
+
+fn main() -> ExitCode {
+    gateway::cli::run()
+}

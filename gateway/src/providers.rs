@@ -9,15 +9,18 @@ pub mod stream;
 pub mod transport;
 
 use crate::catalog::{Deployment, Target, Upstream};
-use crate::chat::Chat;
+use crate::prompt::Prompt;
 use bytes::Bytes;
-use failure::{Failure, FailureKind};
 use http::{HeaderValue, Response, header};
 use hyper::body::Incoming;
 use openai::AskUsage;
 use std::time::Duration;
-use stream::{Source, Stream};
-use transport::{Limit, Transport};
+use stream::Source;
+use transport::Limit;
+
+pub use failure::{Failure, FailureKind};
+pub use stream::{Item, Stream};
+pub use transport::Transport;
 
 /// Tokens as the provider reported them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -64,25 +67,25 @@ pub struct Plain {
 /// Whatever kept the provider from answering; for a stream, until its first content.
 pub async fn call(
     transport: &Transport,
-    chat: &Chat,
+    prompt: &Prompt,
     deployment: &Deployment,
     model: &str,
     limits: CallLimits,
     now_ms: u64,
 ) -> Result<Reply, Failure> {
     let upstream = match &deployment.target {
-        Target::Mock { text, model } => return mock::answer(chat, text, model, now_ms).await,
+        Target::Mock { text, .. } => return mock::answer(prompt, text, model, now_ms).await,
         Target::Upstream(upstream) => upstream,
     };
-    let limit = if chat.stream {
+    let limit = if prompt.stream {
         Limit::new(limits.silence, "stream_timeout")
     } else {
         Limit::new(limits.total, "timeout")
     };
-    let call = Call { transport, chat, upstream, model, limit, silence: limits.silence, now_ms };
+    let call = Call { transport, prompt, upstream, model, limit, silence: limits.silence, now_ms };
     match call.make(AskUsage::Always).await {
         // It was our question, not the client's, that the provider did not understand.
-        Err(failure) if chat.stream && refuses_the_question(&failure, chat) => {
+        Err(failure) if prompt.stream && refuses_the_question(&failure, prompt) => {
             call.make(AskUsage::AsTheClientDid).await
         }
         outcome => outcome,
@@ -91,7 +94,7 @@ pub async fn call(
 
 struct Call<'a> {
     transport: &'a Transport,
-    chat: &'a Chat,
+    prompt: &'a Prompt,
     upstream: &'a Upstream,
     model: &'a str,
     limit: Limit,
@@ -101,8 +104,11 @@ struct Call<'a> {
 
 impl Call<'_> {
     async fn make(&self, ask: AskUsage) -> Result<Reply, Failure> {
-        let body = openai::encode_asking(self.chat, self.upstream, self.model, ask);
-        let response = self.transport.send(openai::request(self.upstream, body)?, self.limit).await?;
+        let body = openai::encode_asking(self.prompt, self.upstream, self.model, ask);
+        let response = self
+            .transport
+            .send(openai::request(self.upstream, self.prompt.endpoint, body)?, self.limit)
+            .await?;
         if !response.status().is_success() {
             return Err(self.refused(response).await);
         }
@@ -113,14 +119,15 @@ impl Call<'_> {
         let is_json =
             content_type.as_ref().is_some_and(|content_type| content_type.as_bytes().starts_with(JSON));
         let key = self.upstream.key.as_ref();
-        if self.chat.stream && !is_json {
+        if self.prompt.stream && !is_json {
             let source = Source::Wire(response.into_body());
-            let opening = Stream::open(source, self.limit, self.silence, self.chat.wants_usage, key.cloned());
+            let opening =
+                Stream::open(source, self.limit, self.silence, self.prompt.wants_usage, key.cloned());
             return opening.await.map(|stream| Reply::Stream(Box::new(stream)));
         }
         let body = self.transport.read(response.into_body(), self.limit).await?;
         let usage = openai::decode(&body, key)?;
-        if self.chat.stream {
+        if self.prompt.stream {
             return Err(malformed("the provider did not stream its answer"));
         }
         let content_type = content_type.unwrap_or(HeaderValue::from_static("application/json"));
@@ -147,10 +154,10 @@ const REFUSAL_READ_TIMEOUT: Duration = Duration::from_secs(2);
 
 const JSON: &[u8] = b"application/json";
 
-fn refuses_the_question(failure: &Failure, chat: &Chat) -> bool {
+fn refuses_the_question(failure: &Failure, prompt: &Prompt) -> bool {
     let about = |text: &str| text.contains("stream_options") || text.contains("include_usage");
     matches!(failure.kind, FailureKind::BadRequest | FailureKind::Unprocessable)
-        && chat.field("stream_options").is_none()
+        && prompt.field("stream_options").is_none()
         && (about(&failure.message) || failure.param.as_deref().is_some_and(about))
 }
 

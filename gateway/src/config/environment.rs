@@ -23,6 +23,7 @@ pub(super) struct Override {
 impl Environment {
     /// The variables of this process. Those that are not Unicode cannot stand in a config and are left out.
     #[must_use]
+    #[expect(clippy::disallowed_methods, reason = "the one place that reads the environment")]
     pub fn of_process() -> Self {
         let text = |(name, value): (std::ffi::OsString, std::ffi::OsString)| {
             Some((name.into_string().ok()?, value.into_string().ok()?))

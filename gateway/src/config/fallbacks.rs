@@ -68,7 +68,7 @@ fn covers(pattern: &str, name: &str) -> bool {
     name.ends_with(end)
 }
 
-/// `fallbacks` by group, and the names for groups without an entry.
+/// `fallbacks` by group, `*` among them, and `default_fallbacks`.
 pub(super) fn read(
     router: &Section<'_>,
     litellm: &Section<'_>,
@@ -78,17 +78,11 @@ pub(super) fn read(
     let read_lists = |field: &Field<'_>, problems: &mut Problems| lists(field, names, problems);
     let own = router.read("fallbacks", read_lists, problems).filter(|lists| !lists.is_empty());
     let other = litellm.read("fallbacks", read_lists, problems).unwrap_or_default();
-    let mut by_group = own.unwrap_or(other);
+    let by_group = own.unwrap_or(other);
     let read_targets = |field: &Field<'_>, problems: &mut Problems| targets(field, names, problems);
     let own = router.read("default_fallbacks", read_targets, problems).filter(|targets| !targets.is_empty());
     let other = litellm.read("default_fallbacks", read_targets, problems).unwrap_or_default();
-    let mut default = by_group.remove(ANY).unwrap_or_default();
-    for target in own.unwrap_or(other) {
-        if !default.contains(&target) {
-            default.push(target);
-        }
-    }
-    (by_group, default)
+    (by_group, own.unwrap_or(other))
 }
 
 fn lists(
@@ -145,18 +139,28 @@ fn unknown(field: &Field<'_>, shown: &str, name: &str, names: &Known<'_>) -> Pro
     problem.found(shown).allowed(names.suggestion(name, KINDS))
 }
 
+/// An alias of `model_group_alias`.
+pub(super) struct Alias<'t> {
+    /// The alias itself.
+    pub(super) alias: &'t str,
+    /// The group that it stands for.
+    pub(super) group: &'t str,
+    /// It works, and is not listed.
+    pub(super) hidden: bool,
+}
+
 /// `model_group_alias`: each alias with the group that it stands for.
 pub(super) fn aliases<'t>(
     router: &Section<'t>,
     names: &Known<'t>,
     problems: &mut Problems,
-) -> Vec<(&'t str, &'t str)> {
+) -> Vec<Alias<'t>> {
     let aliases = router.section("model_group_alias", problems);
     let mut targets = Vec::new();
     for alias in aliases.fields() {
-        let target = match alias.node.value {
+        let (target, hidden) = match alias.node.value {
             Value::Map(_) => detailed(&alias, problems),
-            _ => Some(alias.clone()),
+            _ => (Some(alias.clone()), false),
         };
         let Some(target) = target else { continue };
         let Some(name) = target.name(problems) else { continue };
@@ -169,25 +173,23 @@ pub(super) fn aliases<'t>(
                 format!("the alias `{}` is never used: a group is called so", secrets::shown_key(alias.key));
             problems.push(alias.warning(what));
         } else {
-            targets.push((alias.key, name));
+            targets.push(Alias { alias: alias.key, group: name, hidden });
         }
     }
     targets
 }
 
-fn detailed<'t>(alias: &Field<'t>, problems: &mut Problems) -> Option<Field<'t>> {
-    let section = alias.section(problems)?;
+/// `{model, hidden}`.
+fn detailed<'t>(alias: &Field<'t>, problems: &mut Problems) -> (Option<Field<'t>>, bool) {
+    let Some(section) = alias.section(problems) else { return (None, false) };
     known::check(&section, &keys::ALIAS, problems);
-    let hidden = section.get("hidden");
-    if let Some(hidden) = hidden.filter(|hidden| hidden.flag(problems) == Some(true)) {
-        problems.push(hidden.warning("a hidden alias is listed all the same"));
-    }
+    let hidden = section.get("hidden").and_then(|hidden| hidden.flag(problems)).unwrap_or(false);
     let model = section.get("model");
     if model.is_none() {
         let what = format!("the alias `{}` names no `model`", secrets::shown_key(alias.key));
         problems.push(alias.error(what).allowed("{model: NAME}, or the name alone"));
     }
-    model
+    (model, hidden)
 }
 
 #[cfg(test)]

@@ -1,17 +1,35 @@
 //! The id of a deployment that names none: equal entries have equal ids on every replica and after every
-//! restart, whatever the order of keys and entries.
+//! restart, whatever the order of keys and entries. How much a deployment may do is no part of what it is: a new
+//! limit or price must not make its counters and cooldown forget.
 use super::read::Section;
 use super::secrets;
 use super::tree::{Node, Value};
 use sha2::{Digest as _, Sha256};
 use std::fmt::Write as _;
 
-/// 16 hex digits of a hash of the group's name and all `litellm_params`.
+/// Settings that tune a deployment without making it another one.
+const TUNING: [&str; 13] = [
+    "rpm",
+    "tpm",
+    "weight",
+    "order",
+    "timeout",
+    "request_timeout",
+    "stream_timeout",
+    "num_retries",
+    "max_retries",
+    "cooldown_time",
+    "max_parallel_requests",
+    "input_cost_per_token",
+    "output_cost_per_token",
+];
+
+/// 16 hex digits of a hash of the group's name and the `litellm_params` that say what is called.
 pub(super) fn fingerprint(group: &str, params: &Section<'_>) -> String {
     let mut hash = Sha256::new();
     part(&mut hash, b"onegate deployment");
     part(&mut hash, group.as_bytes());
-    let mut fields: Vec<_> = params.fields().collect();
+    let mut fields: Vec<_> = params.fields().filter(|field| !TUNING.contains(&field.key)).collect();
     fields.sort_by_key(|field| field.key);
     for field in fields {
         part(&mut hash, field.key.as_bytes());

@@ -3,21 +3,24 @@ use super::failure::{Failure, FailureKind};
 use super::stream::{Source, Stream};
 use super::transport::Limit;
 use super::{Plain, Reply, Usage};
-use crate::chat::Chat;
+use crate::prompt::{Endpoint, Prompt};
 use bytes::Bytes;
 use http::HeaderValue;
 use serde_json::{Value, json};
 use std::collections::VecDeque;
 use std::time::Duration;
 
-/// The configured text as the answer to `chat`. LiteLLM's names of exceptions, given as the text, are that failure.
-pub(super) async fn answer(chat: &Chat, text: &str, model: &str, now_ms: u64) -> Result<Reply, Failure> {
+/// The configured text as the answer to a chat. LiteLLM's names of exceptions, given as the text, are that failure.
+pub(super) async fn answer(prompt: &Prompt, text: &str, model: &str, now_ms: u64) -> Result<Reply, Failure> {
     if let Some(failure) = failure_named(text) {
         return Err(failure);
     }
-    let usage = Usage { input: chat.input_tokens_estimate(), output: tokens_of(text) };
+    if prompt.endpoint != Endpoint::Chat {
+        return Err(Failure::new(FailureKind::BadRequest, "mock_response answers chats only"));
+    }
+    let usage = Usage { input: prompt.input_tokens_estimate(), output: tokens_of(text) };
     let base = Base { id: format!("chatcmpl-{}", uuid::Uuid::now_v7()), created: now_ms / 1000, model };
-    if !chat.stream {
+    if !prompt.stream {
         let choice = json!({
             "index": 0,
             "message": {"role": "assistant", "content": text},
@@ -34,7 +37,7 @@ pub(super) async fn answer(chat: &Chat, text: &str, model: &str, now_ms: u64) ->
     let never = Duration::from_secs(3600);
     let source = Source::Memory(events(&base, text, usage));
     let limit = Limit::new(never, "stream_timeout");
-    let stream = Stream::open(source, limit, never, chat.wants_usage, None).await?;
+    let stream = Stream::open(source, limit, never, prompt.wants_usage, None).await?;
     Ok(Reply::Stream(Box::new(stream)))
 }
 
@@ -97,9 +100,9 @@ mod tests {
     use super::*;
     use crate::providers::stream::Item;
 
-    fn chat(stream: bool, usage: bool) -> Chat {
+    fn chat(stream: bool, usage: bool) -> Prompt {
         let body = json!({"model": "m", "messages": [], "stream": stream, "stream_options": {"include_usage": usage}});
-        Chat::parse(body.to_string().into()).unwrap()
+        Prompt::parse(Endpoint::Chat, body.to_string().into()).unwrap()
     }
 
     async fn streamed(usage: bool) -> Vec<Value> {

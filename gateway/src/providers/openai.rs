@@ -4,7 +4,7 @@ pub(crate) mod chunk;
 mod usage;
 
 use crate::catalog::Upstream;
-use crate::chat::{Chat, Fields};
+use crate::prompt::{Endpoint, Fields, Prompt};
 use crate::providers::Usage;
 use crate::providers::failure::{self, Failure, FailureKind};
 use crate::secret::Secret;
@@ -43,17 +43,17 @@ pub(crate) enum AskUsage {
 /// The body for the provider: the client's, with `model` replaced, usage asked for in streams, the deployment's
 /// defaults added where the client gave nothing, and the gateway's own fields left out.
 #[must_use]
-pub fn encode(chat: &Chat, upstream: &Upstream, model: &str) -> Bytes {
-    encode_asking(chat, upstream, model, AskUsage::Always)
+pub fn encode(prompt: &Prompt, upstream: &Upstream, model: &str) -> Bytes {
+    encode_asking(prompt, upstream, model, AskUsage::Always)
 }
 
 /// As [`encode`], with a choice about usage.
-pub(crate) fn encode_asking(chat: &Chat, upstream: &Upstream, model: &str, ask: AskUsage) -> Bytes {
-    let body = &chat.body[..];
-    let defaults = || upstream.defaults.iter().filter(|(name, _)| chat.fields().find(body, name).is_none());
+pub(crate) fn encode_asking(prompt: &Prompt, upstream: &Upstream, model: &str, ask: AskUsage) -> Bytes {
+    let body = &prompt.body[..];
+    let defaults = || upstream.defaults.iter().filter(|(name, _)| prompt.fields().find(body, name).is_none());
     let model = serde_json::Value::from(model).to_string();
-    let options = (chat.stream && ask == AskUsage::Always).then(|| {
-        let given = chat.field("stream_options");
+    let options = (prompt.stream && ask == AskUsage::Always).then(|| {
+        let given = prompt.field("stream_options");
         let default = || defaults().find(|(name, _)| name == "stream_options").map(|(_, value)| value.get());
         asking_for_usage(given.or_else(default))
     });
@@ -61,7 +61,7 @@ pub(crate) fn encode_asking(chat: &Chat, upstream: &Upstream, model: &str, ask: 
     let mut out = Vec::with_capacity(body.len() + model.len() + added + 64);
 
     let (mut end, mut first) = (0, true);
-    for field in chat.fields().iter() {
+    for field in prompt.fields().iter() {
         if is_gateway_only(field.plain_name(body)) {
             end = field.value.end;
             continue;
@@ -86,7 +86,7 @@ pub(crate) fn encode_asking(chat: &Chat, upstream: &Upstream, model: &str, ask: 
         add(&mut out, name, value.get());
     }
     if let Some(options) = &options
-        && chat.field("stream_options").is_none()
+        && prompt.field("stream_options").is_none()
     {
         add(&mut out, "stream_options", options);
     }
@@ -120,10 +120,14 @@ fn asking_for_usage(given: Option<&str>) -> String {
 }
 
 /// The whole HTTP request. Nothing of the client's headers is in it.
-pub(crate) fn request(upstream: &Upstream, body: Bytes) -> Result<Request<Full<Bytes>>, Failure> {
+pub(crate) fn request(
+    upstream: &Upstream,
+    endpoint: Endpoint,
+    body: Bytes,
+) -> Result<Request<Full<Bytes>>, Failure> {
     let mut request = Request::builder()
         .method(Method::POST)
-        .uri(format!("{}/chat/completions", upstream.base))
+        .uri(format!("{}{}", upstream.base, endpoint.path()))
         .header(header::CONTENT_TYPE, HeaderValue::from_static("application/json"))
         .header(header::ACCEPT_ENCODING, HeaderValue::from_static("identity"))
         .header(header::USER_AGENT, HeaderValue::from_static(USER_AGENT));

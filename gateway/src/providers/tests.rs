@@ -46,7 +46,7 @@ async fn call_within(
     limit_ms: u64,
 ) -> Result<Reply, Failure> {
     let body = format!(r#"{{"model":"chat","messages":[],"stream":{stream}}}"#);
-    let chat = Chat::parse(body.into()).unwrap();
+    let chat = Prompt::parse(crate::prompt::Endpoint::Chat, body.into()).unwrap();
     let limit = Duration::from_millis(limit_ms);
     let limits = CallLimits { total: limit, silence: limit };
     call(transport, &chat, &deployment(&server.base), "m", limits, 0).await

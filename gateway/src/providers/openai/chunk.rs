@@ -1,6 +1,6 @@
 //! What one event of a chat stream means for us, read in one pass over its data and without copying it.
 use super::usage;
-use crate::chat::Fields;
+use crate::prompt::Fields;
 use crate::providers::Usage;
 use crate::providers::sse::Event;
 use bytes::Bytes;

@@ -12,8 +12,8 @@ fn upstream(defaults: &[(&str, &str)]) -> Upstream {
     }
 }
 
-fn chat(body: &str) -> Chat {
-    Chat::parse(Bytes::copy_from_slice(body.as_bytes())).unwrap()
+fn chat(body: &str) -> Prompt {
+    Prompt::parse(Endpoint::Chat, Bytes::copy_from_slice(body.as_bytes())).unwrap()
 }
 
 /// Each case of tests/golden/providers/openai is a body (`*.in.json`), what the provider gets for it (`*.out.json`)
@@ -89,7 +89,7 @@ fn a_provider_that_refuses_the_question_about_usage_gets_the_clients_options_alo
 
 #[test]
 fn the_request_carries_the_deployments_key_and_nothing_of_the_client() {
-    let request = request(&upstream(&[]), Bytes::new()).unwrap();
+    let request = request(&upstream(&[]), Endpoint::Chat, Bytes::new()).unwrap();
     assert_eq!(request.uri(), "http://provider.test/v1/chat/completions");
     let mut headers: Vec<(&str, &str)> =
         request.headers().iter().map(|(name, value)| (name.as_str(), value.to_str().unwrap())).collect();
@@ -110,10 +110,10 @@ fn the_request_carries_the_deployments_key_and_nothing_of_the_client() {
 #[test]
 fn a_key_or_address_that_cannot_be_sent_is_a_failure_before_sending() {
     let bad_key = Upstream { key: Some(Secret::new("a\nb".into())), ..upstream(&[]) };
-    let failure = request(&bad_key, Bytes::new()).unwrap_err();
+    let failure = request(&bad_key, Endpoint::Chat, Bytes::new()).unwrap_err();
     assert!(!failure.sent && failure.message.contains("api_key"), "{failure:?}");
     let bad_base = Upstream { base: "http://a b".into(), ..upstream(&[]) };
-    let failure = request(&bad_base, Bytes::new()).unwrap_err();
+    let failure = request(&bad_base, Endpoint::Chat, Bytes::new()).unwrap_err();
     assert!(!failure.sent && failure.message.contains("api_base"), "{failure:?}");
 }
 

@@ -1,5 +1,5 @@
 //! Reads token counts out of a `usage` object, whatever its shape.
-use crate::chat::Fields;
+use crate::prompt::Fields;
 use crate::providers::Usage;
 
 /// The counts, if there are any. A reported zero is a zero; what is missing follows from the total, else is zero.

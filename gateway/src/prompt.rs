@@ -1,4 +1,4 @@
-//! A chat request as the client wrote it: what the gateway acts on is read and checked, the rest stays bytes.
+//! A request for a model as the client wrote it: what the gateway acts on is read and checked, the rest stays bytes.
 mod fields;
 
 use bytes::Bytes;
@@ -9,12 +9,34 @@ use std::time::Duration;
 const DEPTH_MAX: usize = 128;
 
 /// Fields that the gateway acts on. Given twice it would be open which one counts, here and at the provider.
-const ACTED_ON: [&str; 7] =
-    ["model", "messages", "stream", "stream_options", "timeout", "num_retries", "disable_fallbacks"];
+const ACTED_ON: [&str; 8] =
+    ["model", "messages", "input", "stream", "stream_options", "timeout", "num_retries", "disable_fallbacks"];
 
-/// The body of `POST /v1/chat/completions`.
+/// What is asked of a model. Providers serve it at the same path as we do.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Endpoint {
+    /// `POST /v1/chat/completions`.
+    Chat,
+    /// `POST /v1/embeddings`.
+    Embeddings,
+}
+
+impl Endpoint {
+    /// Below the provider's `api_base`.
+    #[must_use]
+    pub const fn path(self) -> &'static str {
+        match self {
+            Self::Chat => "/chat/completions",
+            Self::Embeddings => "/embeddings",
+        }
+    }
+}
+
+/// A request's body.
 #[derive(Debug, Clone)]
-pub struct Chat {
+pub struct Prompt {
+    /// What is asked of the model.
+    pub endpoint: Endpoint,
     /// The whole body as it came.
     pub body: Bytes,
     /// The model asked for.
@@ -52,12 +74,12 @@ impl BadBody {
     }
 }
 
-impl Chat {
+impl Prompt {
     /// Reads and checks a body.
     ///
     /// # Errors
     /// The first fault found, with its field named.
-    pub fn parse(body: Bytes) -> Result<Self, BadBody> {
+    pub fn parse(endpoint: Endpoint, body: Bytes) -> Result<Self, BadBody> {
         let text = std::str::from_utf8(&body).map_err(|error| {
             BadBody::whole(format!("the body is not valid UTF-8 at byte {}", error.valid_up_to()))
         })?;
@@ -75,12 +97,21 @@ impl Chat {
             Some(Ok(model)) if !model.trim().is_empty() => model,
             Some(_) => return Err(BadBody::field("model", "must be a non-empty string")),
         };
-        match value(text, &fields, "messages") {
-            None => return Err(BadBody::field("messages", "is missing")),
-            Some(messages) if messages.starts_with('[') => {}
-            Some(_) => return Err(BadBody::field("messages", "must be an array of messages")),
-        }
-        let stream = flag(text, &fields, "stream")?;
+        let stream = match endpoint {
+            Endpoint::Chat => {
+                match value(text, &fields, "messages") {
+                    None => return Err(BadBody::field("messages", "is missing")),
+                    Some(messages) if messages.starts_with('[') => {}
+                    Some(_) => return Err(BadBody::field("messages", "must be an array of messages")),
+                }
+                flag(text, &fields, "stream")?
+            }
+            Endpoint::Embeddings => match value(text, &fields, "input") {
+                None => return Err(BadBody::field("input", "is missing")),
+                Some(input) if input.starts_with(['"', '[']) => false,
+                Some(_) => return Err(BadBody::field("input", "must be a string or an array")),
+            },
+        };
         let num_retries = value(text, &fields, "num_retries")
             .map(|raw| {
                 raw.parse::<u32>().map_err(|_| BadBody::field("num_retries", "must be a whole number"))
@@ -89,7 +120,17 @@ impl Chat {
         let disable_fallbacks = flag(text, &fields, "disable_fallbacks")?;
         let timeout = value(text, &fields, "timeout").map(seconds).transpose()?;
         let wants_usage = value(text, &fields, "stream_options").is_some_and(asks_for_usage);
-        Ok(Self { model, stream, wants_usage, timeout, num_retries, disable_fallbacks, fields, body })
+        Ok(Self {
+            endpoint,
+            model,
+            stream,
+            wants_usage,
+            timeout,
+            num_retries,
+            disable_fallbacks,
+            fields,
+            body,
+        })
     }
 
     /// The raw JSON of a top-level field, as the client wrote it; `None` if it is absent.
@@ -152,11 +193,11 @@ fn asks_for_usage(stream_options: &str) -> bool {
 mod tests {
     use super::*;
 
-    fn parse(body: &str) -> Result<Chat, BadBody> {
-        Chat::parse(Bytes::copy_from_slice(body.as_bytes()))
+    fn parse(body: &str) -> Result<Prompt, BadBody> {
+        Prompt::parse(Endpoint::Chat, Bytes::copy_from_slice(body.as_bytes()))
     }
 
-    fn with(field: &str) -> Result<Chat, BadBody> {
+    fn with(field: &str) -> Result<Prompt, BadBody> {
         parse(&format!(r#"{{"model":"m","messages":[],{field}}}"#))
     }
 
@@ -237,8 +278,20 @@ mod tests {
     }
 
     #[test]
+    fn embeddings_want_an_input_and_know_no_stream() {
+        let parse =
+            |body: &'static str| Prompt::parse(Endpoint::Embeddings, Bytes::from_static(body.as_bytes()));
+        for body in [r#"{"model":"m","input":"hi","stream":true}"#, r#"{"model":"m","input":["a",[1]]}"#] {
+            assert!(!parse(body).unwrap().stream);
+        }
+        for body in [r#"{"model":"m","messages":[]}"#, r#"{"model":"m","input":{}}"#] {
+            assert_eq!(parse(body).unwrap_err().param.as_deref(), Some("input"));
+        }
+    }
+
+    #[test]
     fn bytes_that_are_not_utf_8_are_refused_with_their_place() {
-        let bad = Chat::parse(Bytes::from_static(b"{\"model\":\"\xff\"}")).unwrap_err();
+        let bad = Prompt::parse(Endpoint::Chat, Bytes::from_static(b"{\"model\":\"\xff\"}")).unwrap_err();
         assert_eq!(bad.message, "the body is not valid UTF-8 at byte 10");
     }
 

@@ -1,0 +1,109 @@
+//! `onegate serve`: builds the parts, listens, and ends in good order.
+use super::{Failed, Serve, table};
+use crate::app::App;
+use crate::config::{self, Environment, Loaded};
+use crate::http::router;
+use crate::providers::Transport;
+use crate::telemetry::{Metrics, begin_log};
+use axum::serve::ListenerExt;
+use ledger::{Clock, Ledger, MemoryLedger, RedisLedger, SystemClock};
+use std::io::Write;
+use std::net::{IpAddr, SocketAddr};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use tokio::net::{TcpListener, TcpSocket};
+use tokio::signal::unix::{SignalKind, signal};
+
+/// Connections that may wait to be accepted: a burst must not be refused by the kernel.
+const BACKLOG: u32 = 4096;
+
+/// Serves a config until told to end.
+pub(super) fn run(args: &Serve, environment: &Environment) -> Result<(), Failed> {
+    let loaded = config::load(&args.config, environment)?;
+    begin_log(environment.get("ONEGATE_LOG"));
+    for warning in &loaded.warnings {
+        tracing::warn!("{warning}");
+    }
+    let address = address(&args.host, args.port, loaded.catalog.master_key.is_some())?;
+    runtime()?.block_on(async {
+        let listener = listen(address)?;
+        let out = &mut std::io::stdout();
+        write!(out, "{}", table::of(&loaded.catalog))?;
+        let ledger = if loaded.redis.is_some() { "shared in Redis" } else { "in this process" };
+        writeln!(out, "ledger {ledger}; listening on http://{}", listener.local_addr()?)?;
+        serve(loaded, listener).await
+    })
+}
+
+/// A runtime for the whole program. Many connections need many files, so the soft limit is raised first.
+pub(super) fn runtime() -> Result<tokio::runtime::Runtime, Failed> {
+    if let Err(error) = rlimit::increase_nofile_limit(u64::MAX) {
+        tracing::warn!(%error, "the limit of open files stays as it is");
+    }
+    Ok(tokio::runtime::Builder::new_multi_thread().enable_all().build()?)
+}
+
+/// Without a master key everyone may ask, so only this machine may reach it.
+fn address(host: &str, port: u16, has_master_key: bool) -> Result<SocketAddr, Failed> {
+    let host = if host == "localhost" { "127.0.0.1" } else { host };
+    let ip: IpAddr = host.parse().map_err(|_| format!("--host {host}: not an IP address"))?;
+    if !ip.is_loopback() && !has_master_key {
+        let text = "without general_settings.master_key anyone could use your provider keys, so the gateway \
+                    listens on a loopback address only; set a master key, or leave --host out";
+        return Err(text.into());
+    }
+    Ok(SocketAddr::new(ip, port))
+}
+
+/// Listens on an address.
+pub(super) fn listen(address: SocketAddr) -> Result<TcpListener, Failed> {
+    let socket = if address.is_ipv4() { TcpSocket::new_v4() } else { TcpSocket::new_v6() }?;
+    socket.set_reuseaddr(true)?;
+    socket.bind(address).map_err(|error| format!("cannot listen on {address}: {error}"))?;
+    Ok(socket.listen(BACKLOG)?)
+}
+
+/// Serves until SIGTERM or SIGINT; running requests are finished, the ledger is written, then it returns.
+pub(super) async fn serve(loaded: Loaded, listener: TcpListener) -> Result<(), Failed> {
+    let app = Arc::new(build(loaded)?);
+    let listener = listener.tap_io(|stream| {
+        // Events of a stream must not wait for each other in the kernel.
+        let _ = stream.set_nodelay(true);
+    });
+    let stop = stopped(app.clone())?;
+    axum::serve(listener, router(app.clone())).with_graceful_shutdown(stop).await?;
+    app.ledger.drain().await;
+    tracing::info!("ended");
+    Ok(())
+}
+
+fn build(loaded: Loaded) -> Result<App, Failed> {
+    let clock: Arc<dyn Clock> = Arc::new(SystemClock);
+    let ledger: Arc<dyn Ledger> = match loaded.redis {
+        Some(redis) => RedisLedger::start(
+            ledger::RedisSettings { url: redis.url.reveal().to_owned(), namespace: redis.namespace },
+            clock.clone(),
+        )?,
+        None => Arc::new(MemoryLedger::new(clock.clone())),
+    };
+    let metrics = Metrics::new()?;
+    metrics.prepare(&loaded.catalog);
+    Ok(App {
+        catalog: Arc::new(loaded.catalog),
+        ledger,
+        clock,
+        transport: Transport::new(),
+        metrics,
+        draining: AtomicBool::new(false),
+    })
+}
+
+/// Resolves when the process is told to end; readiness turns 503 at that moment.
+fn stopped(app: Arc<App>) -> Result<impl Future<Output = ()> + Send + 'static, Failed> {
+    let (mut term, mut int) = (signal(SignalKind::terminate())?, signal(SignalKind::interrupt())?);
+    Ok(async move {
+        tokio::select! { _ = term.recv() => {}, _ = int.recv() => {} }
+        app.draining.store(true, Ordering::Relaxed);
+        tracing::info!("told to end: finishing what runs");
+    })
+}

@@ -1,0 +1,53 @@
+//! A hold that cannot be forgotten: however an attempt ends, its reservation is settled or given back.
+use ledger::{Hold, Ledger, Outcome, Settle};
+use std::sync::Arc;
+
+/// A reservation in the hands of one attempt. Dropped before the call was sent it is given back; after that it
+/// is settled at what is known: the caller left, the provider worked all the same.
+#[must_use = "an open lease holds a slot of the deployment"]
+pub struct Lease {
+    ledger: Arc<dyn Ledger>,
+    hold: Option<Hold>,
+    sent: bool,
+    tokens_so_far: u64,
+}
+
+impl Lease {
+    /// Takes charge of a hold.
+    pub fn new(ledger: Arc<dyn Ledger>, hold: Hold) -> Self {
+        Self { ledger, hold: Some(hold), sent: false, tokens_so_far: 0 }
+    }
+
+    /// The call is on its way: from now on walking away costs `tokens`, an estimate.
+    pub fn sent(&mut self, tokens: u64) {
+        self.sent = true;
+        self.tokens_so_far = tokens;
+    }
+
+    /// Replaces the hold by what was used.
+    pub fn settle(mut self, tokens: u64, outcome: Outcome) {
+        if let Some(hold) = self.hold.take() {
+            self.ledger.settle(Settle { hold, tokens, outcome });
+        }
+    }
+
+    /// The call never reached the provider: the slot goes back, and the failure still counts.
+    pub fn not_sent(mut self) {
+        if let Some(hold) = self.hold.take() {
+            let bare = Hold::unreserved(hold.member.clone(), hold.minute);
+            self.ledger.void(hold);
+            self.ledger.settle(Settle { hold: bare, tokens: 0, outcome: Outcome::Failure });
+        }
+    }
+}
+
+impl Drop for Lease {
+    fn drop(&mut self) {
+        let Some(hold) = self.hold.take() else { return };
+        if self.sent {
+            self.ledger.settle(Settle { hold, tokens: self.tokens_so_far, outcome: Outcome::Neutral });
+        } else {
+            self.ledger.void(hold);
+        }
+    }
+}

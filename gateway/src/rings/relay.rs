@@ -1,0 +1,67 @@
+//! A running stream on its way to the client. Its lease travels with it, so that the reservation is settled when
+//! the bytes end, whatever way they end.
+use super::attempt::Aftermath;
+use super::lease::Lease;
+use crate::providers::{Item, Stream};
+use bytes::Bytes;
+use futures_util::stream::{self, Stream as Events};
+use serde_json::json;
+use std::convert::Infallible;
+
+/// The provider's stream, past its first content.
+pub struct Relay {
+    stream: Box<Stream>,
+    lease: Option<Lease>,
+    aftermath: Aftermath,
+    input_estimate: u64,
+}
+
+impl Relay {
+    /// Takes charge of an open stream and its reservation.
+    #[must_use]
+    pub fn new(stream: Box<Stream>, lease: Lease, aftermath: Aftermath, input_estimate: u64) -> Self {
+        Self { stream, lease: Some(lease), aftermath, input_estimate }
+    }
+
+    /// The events for the client. A stream that breaks ends with one error event and no `[DONE]`.
+    pub fn into_events(self) -> impl Events<Item = Result<Bytes, Infallible>> + Send {
+        stream::unfold(Some(self), |relay| async move {
+            let (bytes, rest) = relay?.step().await?;
+            Some((Ok(bytes), rest))
+        })
+    }
+
+    async fn step(mut self) -> Option<(Bytes, Option<Self>)> {
+        match self.stream.next().await {
+            Some(Item::Event(bytes)) => {
+                let tokens = self.tokens();
+                if let Some(lease) = &mut self.lease {
+                    lease.sent(tokens); // if the client leaves now, this much was used
+                }
+                Some((bytes, Some(self)))
+            }
+            Some(Item::Broken(failure)) => {
+                if let Some(lease) = self.lease.take() {
+                    self.aftermath.of_broken(&failure, self.tokens(), lease).await;
+                }
+                let error = json!({"error": {
+                    "message": failure.wire_message(), "type": failure.wire_type(),
+                    "param": null, "code": failure.wire_code(),
+                }});
+                Some((Bytes::from(format!("data: {error}\n\n")), None))
+            }
+            None => {
+                if let Some(lease) = self.lease.take() {
+                    self.aftermath.success(self.tokens(), lease);
+                }
+                None
+            }
+        }
+    }
+
+    /// As reported so far, else the input's estimate and the text seen.
+    fn tokens(&self) -> u64 {
+        let estimate = || self.input_estimate + self.stream.text_bytes() / 4;
+        self.stream.usage().map_or_else(estimate, |usage| usage.input + usage.output)
+    }
+}

@@ -46,7 +46,16 @@ async fn call_within(
     limit_ms: u64,
 ) -> Result<Reply, Failure> {
     let body = format!(r#"{{"model":"chat","messages":[],"stream":{stream}}}"#);
-    let chat = Prompt::parse(crate::prompt::Endpoint::Chat, body.into()).unwrap();
+    call_with(transport, server, &body, limit_ms).await
+}
+
+async fn call_with(
+    transport: &Transport,
+    server: &Server,
+    body: &str,
+    limit_ms: u64,
+) -> Result<Reply, Failure> {
+    let chat = Prompt::parse(crate::prompt::Endpoint::Chat, Bytes::copy_from_slice(body.as_bytes())).unwrap();
     let limit = Duration::from_millis(limit_ms);
     let limits = CallLimits { total: limit, silence: limit };
     call(transport, &chat, &deployment(&server.base), "m", limits, 0).await
@@ -145,14 +154,23 @@ async fn an_answer_that_is_none_is_a_failure() {
 #[tokio::test]
 async fn a_stream_passes_and_its_connection_is_used_again() {
     let whole = [CONTENT, STOP, DONE].concat();
-    let once = vec![Step::Request, stream_head(), piece(CONTENT), piece(STOP), piece(DONE), piece("")];
+    let seen_done = Arc::new(Notify::new());
+    let begin = [Step::Request, stream_head(), piece(CONTENT), piece(STOP), piece(DONE)];
+    let once = [&begin[..], &[Step::Wait(seen_done.clone()), piece("")]].concat();
     let server = Server::start(vec![[once.clone(), once].concat()]).await;
     let transport = Transport::new();
     for _ in 0..2 {
         let Ok(Reply::Stream(mut stream)) = call_within(&transport, &server, true, 30_000).await else {
             panic!("no stream")
         };
-        assert_eq!(rest(&mut stream).await, (whole.clone(), None));
+        let mut text = String::new();
+        while !text.ends_with(DONE) {
+            let Some(Item::Event(raw)) = stream.next().await else { panic!("no event after {text}") };
+            text.push_str(std::str::from_utf8(&raw).unwrap());
+        }
+        assert_eq!(text, whole);
+        seen_done.notify_one();
+        assert_eq!(stream.next().await, None);
         for _ in 0..20 {
             tokio::task::yield_now().await;
         }
@@ -240,4 +258,13 @@ async fn a_provider_that_refuses_to_report_usage_is_asked_without_that() {
         requests[0].contains("stream_options") && !requests[1].contains("stream_options"),
         "{requests:?}"
     );
+}
+
+#[tokio::test]
+async fn a_refusal_of_the_clients_own_stream_options_is_the_clients() {
+    let refusal = answer(400, "", r#"{"error":{"message":"unknown field: stream_options"}}"#);
+    let server = Server::start(vec![vec![Step::Request, refusal]]).await;
+    let body = r#"{"model":"chat","messages":[],"stream":true,"stream_options":{"x":1}}"#;
+    let failure = call_with(&Transport::new(), &server, body, 30_000).await.unwrap_err();
+    assert_eq!((failure.wire_status(), server.requests().len()), (400, 1));
 }

@@ -4,12 +4,15 @@ mod connection;
 use super::failure::{Failure, FailureKind};
 use bytes::{Bytes, BytesMut};
 use connection::{Connector, LogOf};
-use http::{Request, Response};
+use http::{Request, Response, Uri};
 use http_body::Body;
 use http_body_util::{BodyExt, Full};
 use hyper::body::Incoming;
 use hyper_util::client::legacy::{Client, Error};
 use hyper_util::rt::{TokioExecutor, TokioTimer};
+use std::collections::HashSet;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 use tokio::time::Instant;
 
@@ -70,6 +73,34 @@ pub struct Transport {
     pooled: Client<Connector, Full<Bytes>>,
     /// Each request has a connection of its own.
     unpooled: Client<Connector, Full<Bytes>>,
+    failing: Arc<Failing>,
+}
+
+/// The addresses whose last answer was a failure. They come from the config, so they are few.
+#[derive(Debug, Default)]
+struct Failing {
+    /// Read first: in good times no request takes the lock.
+    count: AtomicUsize,
+    addresses: Mutex<HashSet<String>>,
+}
+
+impl Failing {
+    fn note(&self, address: &Uri, failed: bool) {
+        if !failed && self.count.load(Ordering::Relaxed) == 0 {
+            return;
+        }
+        let mut addresses = self.addresses.lock().unwrap_or_else(PoisonError::into_inner);
+        if failed {
+            addresses.insert(address.to_string());
+        } else {
+            addresses.remove(&address.to_string());
+        }
+        self.count.store(addresses.len(), Ordering::Relaxed);
+    }
+
+    fn has(&self, address: &Uri) -> bool {
+        self.addresses.lock().unwrap_or_else(PoisonError::into_inner).contains(&address.to_string())
+    }
 }
 
 impl Default for Transport {
@@ -87,14 +118,15 @@ impl Transport {
         builder.pool_timer(TokioTimer::new()).pool_idle_timeout(IDLE_TIMEOUT);
         let pooled = builder.build(connector.clone());
         let unpooled = builder.pool_max_idle_per_host(0).build(connector);
-        Self { pooled, unpooled }
+        Self { pooled, unpooled, failing: Arc::default() }
     }
 
     /// Sends, and awaits the head of the answer. Dropping the future, or the body it gives, ends the call and its
     /// connection.
     ///
     /// A provider may close an idle connection at the moment it is used again. Such a request, and only such, is
-    /// sent once more: nothing was received in answer to it.
+    /// sent once more: nothing was received in answer to it. A provider that closes on purpose looks the same, so
+    /// one whose last answer was a failure gets no second request from here; the rings decide.
     pub(crate) async fn send(
         &self,
         request: Request<Full<Bytes>>,
@@ -104,13 +136,18 @@ impl Transport {
     }
 
     async fn send_unlimited(&self, request: Request<Full<Bytes>>) -> Result<Response<Incoming>, Failure> {
-        match self.pooled.request(request.clone()).await {
-            Ok(response) => Ok(response),
-            Err(error) if was_closed_while_idle(&error) => {
-                self.unpooled.request(request).await.map_err(|error| failure(&error))
-            }
-            Err(error) => Err(failure(&error)),
+        let address = request.uri().clone();
+        let mut outcome = self.pooled.request(request.clone()).await;
+        if outcome.as_ref().is_err_and(was_closed_while_idle) && !self.failing.has(&address) {
+            outcome = self.unpooled.request(request).await;
         }
+        let failed = match &outcome {
+            Ok(response) if response.status().is_success() => false,
+            Ok(response) => FailureKind::of_status(response.status().as_u16()).counts_against_deployment(),
+            Err(_) => true,
+        };
+        self.failing.note(&address, failed);
+        outcome.map_err(|error| failure(&error))
     }
 
     /// Reads a body whole.

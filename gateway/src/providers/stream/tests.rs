@@ -177,3 +177,15 @@ async fn any_split_of_a_stream_gives_the_same_items() {
     assert!(first.0.0.contains("👩‍🚀") && first.0.0.ends_with("[DONE]\n\n"));
     assert!(wholes.iter().all(|whole| whole == first));
 }
+
+#[tokio::test]
+async fn only_events_with_data_end_the_silence() {
+    let ping = ": ping\n\n";
+    let mut stream = open(&[&event(ONE), ping, &event(TWO)].concat(), false).await.unwrap();
+    assert_eq!(stream.next().await, Some(Item::Event(event(ONE).into())));
+    let after_one = stream.deadline;
+    assert_eq!(stream.next().await, Some(Item::Event(ping.into())));
+    assert_eq!(stream.deadline, after_one);
+    assert_eq!(stream.next().await, Some(Item::Event(event(TWO).into())));
+    assert!(stream.deadline > after_one);
+}

@@ -104,6 +104,18 @@ async fn a_reused_connection_that_is_dropped_without_an_answer_costs_the_client_
 }
 
 #[tokio::test]
+async fn a_provider_whose_last_answer_was_a_failure_is_not_asked_twice() {
+    let script = vec![Step::Request, answer(503, "", "no"), Step::Request];
+    let server = Server::start(vec![script, vec![Step::Request, answer(200, "", "b")]]).await;
+    let transport = Transport::new();
+    send(&transport, &server).await.unwrap();
+    assert_eq!(send(&transport, &server).await.unwrap_err().kind, FailureKind::Broken);
+    assert_eq!((server.requests().len(), server.connections()), (2, 1));
+    assert_eq!(&send(&transport, &server).await.unwrap()[..], b"b");
+    assert_eq!(transport.failing.count.load(Ordering::Relaxed), 0);
+}
+
+#[tokio::test]
 async fn a_connection_closed_while_idle_costs_the_client_nothing() {
     let server = Server::start(vec![vec![Step::Request, answer(200, "", "a")]]).await;
     let transport = Transport::new();

@@ -3,17 +3,19 @@ use crate::redis_server::free_port;
 use crate::world::{
     STRICT, Wire, World, cooldown, counter, get, group, hold_of, is_granted, member, one, run, until, want,
 };
-use ledger::{Denial, Hold, Ledger, Minute, Outcome, RedisLedger, RedisSettings, Reserved, Settle, Status};
+use ledger::{
+    Clock, Denial, Hold, Ledger, Minute, Outcome, RedisLedger, RedisSettings, Reserved, Settle, Status,
+    SystemClock,
+};
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::task::JoinSet;
-use tokio::time::Instant;
 
 /// A deadline and what a loaded machine adds to it. The verdict that Redis is away needs a second deadline.
 const ANSWERED_WITHIN: Duration = Duration::from_secs(2);
 
 async fn asked(ledger: &RedisLedger, id: &str, limit: u64) -> bool {
-    let began = Instant::now();
+    let began = SystemClock.instant();
     let reserved = ledger.reserve(one(want(id, Some(limit), 0))).await;
     assert!(began.elapsed() < ANSWERED_WITHIN, "a reservation took {:?}", began.elapsed());
     is_granted(&reserved)

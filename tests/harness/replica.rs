@@ -202,7 +202,7 @@ fn read(
 }
 
 fn address_in(line: &str) -> Option<SocketAddr> {
-    let rest = line.split_once("http://127.0.0.1:")?.1;
+    let rest = line.split_once("listening on http://127.0.0.1:")?.1;
     let digits: String = rest.chars().take_while(char::is_ascii_digit).collect();
     Some(SocketAddr::from((Ipv4Addr::LOCALHOST, digits.parse().ok()?)))
 }

@@ -9,6 +9,7 @@ use crate::secret::Secret;
 use bytes::Bytes;
 use http_body::Body;
 use hyper::body::Incoming;
+use ledger::{Clock, SystemClock};
 use std::collections::VecDeque;
 use std::future::poll_fn;
 use std::pin::Pin;
@@ -218,7 +219,7 @@ impl Stream {
     fn take(&mut self, event: Event) -> Result<(), Failure> {
         let meaning = chunk::read(&event);
         if meaning != Meaning::Silent && self.state == State::Flowing {
-            self.deadline = Instant::now() + self.silence;
+            self.deadline = SystemClock.instant() + self.silence;
         }
         match meaning {
             // A keep-alive is of use to a client that waits, not to one that has been given nothing yet.
@@ -232,7 +233,7 @@ impl Stream {
             Meaning::Done => {
                 self.complete(event.raw)?;
                 self.state = State::Draining;
-                self.deadline = Instant::now() + DRAIN;
+                self.deadline = SystemClock.instant() + DRAIN;
             }
             Meaning::Chunk(chunk) => self.take_chunk(event, &chunk)?,
         }
@@ -260,7 +261,7 @@ impl Stream {
             }
             if chunk.content || chunk.finished != 0 {
                 self.state = State::Flowing;
-                self.deadline = Instant::now() + self.silence;
+                self.deadline = SystemClock.instant() + self.silence;
             }
         }
         self.pass(event.raw);
@@ -310,7 +311,7 @@ impl Stream {
     fn poll_drained(&mut self, context: &mut Context<'_>) -> Poll<()> {
         loop {
             match self.source.poll_data(context) {
-                Poll::Ready(Some(Ok(_))) if Instant::now() < self.deadline => {}
+                Poll::Ready(Some(Ok(_))) if SystemClock.instant() < self.deadline => {}
                 Poll::Ready(_) => return Poll::Ready(()),
                 Poll::Pending if self.poll_silence(context) => return Poll::Ready(()),
                 Poll::Pending => return Poll::Pending,
@@ -327,7 +328,7 @@ impl Stream {
             }
             match self.alarm.as_mut().poll(context) {
                 Poll::Pending => return false,
-                Poll::Ready(()) if Instant::now() >= self.deadline => return true,
+                Poll::Ready(()) if SystemClock.instant() >= self.deadline => return true,
                 Poll::Ready(()) => self.alarm.as_mut().reset(self.deadline),
             }
         }

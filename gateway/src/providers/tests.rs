@@ -1,3 +1,4 @@
+//! Calls against a real server on a loopback port.
 use super::scripted::{Server, Step, answer, piece, stream_head};
 use super::*;
 use crate::secret::Secret;

@@ -10,6 +10,7 @@ use http_body_util::{BodyExt, Full};
 use hyper::body::Incoming;
 use hyper_util::client::legacy::{Client, Error};
 use hyper_util::rt::{TokioExecutor, TokioTimer};
+use ledger::{Clock, SystemClock};
 use std::collections::HashSet;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -33,7 +34,7 @@ pub(crate) struct Limit {
 impl Limit {
     /// `after` from now, as `setting` of the config says.
     pub(crate) fn new(after: Duration, setting: &'static str) -> Self {
-        let now = Instant::now();
+        let now = SystemClock.instant();
         let far = Duration::from_secs(365 * 24 * 3600);
         Self { deadline: now.checked_add(after).unwrap_or(now + far), after, setting }
     }

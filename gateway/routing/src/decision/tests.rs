@@ -1,3 +1,4 @@
+//! Decisions in words: who is asked, who is not and why.
 use super::{Nothing, decide};
 use crate::Facts;
 use crate::world::{NOW_MS, World};

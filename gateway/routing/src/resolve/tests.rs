@@ -1,3 +1,4 @@
+//! Names in tables: groups, aliases, ids and patterns.
 use super::{Names, Resolved};
 
 /// `names`: one a line, `group NAME`, `alias NAME -> GROUP`, `hidden NAME -> GROUP`, `id NAME -> GROUP PLACE`.

@@ -1,3 +1,4 @@
+//! The codec against golden files and small tables.
 use super::*;
 use serde_json::value::RawValue;
 use std::path::Path;

@@ -1,3 +1,4 @@
+//! Any split of the same bytes gives the same events.
 use super::*;
 
 /// Streams whose every split must give the same events.

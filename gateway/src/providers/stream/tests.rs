@@ -1,3 +1,4 @@
+//! Streams from memory: what opens them, what ends them, what they pass on.
 use super::*;
 
 const LONG: Duration = Duration::from_secs(30);

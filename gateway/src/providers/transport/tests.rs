@@ -1,3 +1,4 @@
+//! The transport against a real server: refusals, resets, reused connections.
 use super::*;
 use crate::providers::scripted::{Server, Step, answer, stream_head};
 use http_body::Frame;

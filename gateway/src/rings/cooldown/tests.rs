@@ -1,3 +1,4 @@
+//! Which failures take a deployment out, and for how long.
 use super::*;
 use crate::config::{Environment, load_text};
 

@@ -1,3 +1,4 @@
+//! The groups that a request visits when all of them fail.
 use super::*;
 use crate::config::{Environment, load_text};
 

@@ -1,3 +1,4 @@
+//! What comes after a miss, in the words of the rules.
 use super::*;
 use crate::catalog::Catalog;
 use crate::config::{Environment, load_text};

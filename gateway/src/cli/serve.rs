@@ -6,16 +6,20 @@ use crate::http::router;
 use crate::providers::Transport;
 use crate::telemetry::{Metrics, begin_log};
 use axum::serve::ListenerExt;
-use ledger::{Clock, Ledger, MemoryLedger, RedisLedger, SystemClock};
+use ledger::{Clock, Ledger, MemoryLedger, RedisLedger, Status, SystemClock};
 use std::io::Write;
 use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
 use tokio::net::{TcpListener, TcpSocket};
 use tokio::signal::unix::{SignalKind, signal};
 
 /// Connections that may wait to be accepted: a burst must not be refused by the kernel.
 const BACKLOG: u32 = 4096;
+
+/// How long a start waits for Redis. A Redis that is away must not keep a replica from serving.
+const FIRST_MEETING: Duration = Duration::from_millis(300);
 
 /// Serves a config until told to end.
 pub(super) fn run(args: &Serve, environment: &Environment) -> Result<(), Failed> {
@@ -65,7 +69,7 @@ pub(super) fn listen(address: SocketAddr) -> Result<TcpListener, Failed> {
 
 /// Serves until SIGTERM or SIGINT; running requests are finished, the ledger is written, then it returns.
 pub(super) async fn serve(loaded: Loaded, listener: TcpListener) -> Result<(), Failed> {
-    let app = Arc::new(build(loaded)?);
+    let app = Arc::new(build(loaded).await?);
     let listener = listener.tap_io(|stream| {
         // Events of a stream must not wait for each other in the kernel.
         let _ = stream.set_nodelay(true);
@@ -77,13 +81,19 @@ pub(super) async fn serve(loaded: Loaded, listener: TcpListener) -> Result<(), F
     Ok(())
 }
 
-fn build(loaded: Loaded) -> Result<App, Failed> {
+async fn build(loaded: Loaded) -> Result<App, Failed> {
     let clock: Arc<dyn Clock> = Arc::new(SystemClock);
     let ledger: Arc<dyn Ledger> = match loaded.redis {
-        Some(redis) => RedisLedger::start(
-            ledger::RedisSettings { url: redis.url.reveal().to_owned(), namespace: redis.namespace },
-            clock.clone(),
-        )?,
+        Some(redis) => {
+            let settings =
+                ledger::RedisSettings { url: redis.url.reveal().to_owned(), namespace: redis.namespace };
+            let shared = RedisLedger::start(settings, clock.clone())?;
+            // A replica that has not met the others yet would take the whole limit as its share.
+            if shared.wait_until_shared(FIRST_MEETING).await == Status::Away {
+                tracing::warn!("Redis does not answer yet: starting with this replica's share of the limits");
+            }
+            shared
+        }
         None => Arc::new(MemoryLedger::new(clock.clone())),
     };
     let metrics = Metrics::new()?;

@@ -3,6 +3,7 @@ mod body;
 mod completions;
 mod explain;
 mod health;
+mod line;
 mod metrics;
 mod models;
 mod refusal;

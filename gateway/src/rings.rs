@@ -1,4 +1,5 @@
 //! The three rings of a request: fallback (which group), retry (which try), attempt (one call).
+pub mod aftermath;
 pub mod attempt;
 pub mod cooldown;
 pub mod fallback;

@@ -1,8 +1,6 @@
-//! What the program tells of itself: metrics, and one log line a request. Names stand here and nowhere else.
-mod line;
+//! What the program tells of itself: metrics and log lines. Names of metrics stand here and nowhere else.
 mod log;
 mod metrics;
 
-pub use line::Line;
 pub use log::begin as begin_log;
 pub use metrics::Metrics;

@@ -1,12 +1,12 @@
 //! What asks a model for something (`/v1/chat/completions`, `/v1/embeddings`): admit, parse, handle, respond.
 use super::body;
+use super::line::Line;
 use crate::admit::admit;
 use crate::app::App;
 use crate::handle::{Handled, handle};
 use crate::prompt::{Endpoint, Prompt};
 use crate::refusal::Refusal;
 use crate::rings::attempt::Answer;
-use crate::telemetry::Line;
 use axum::body::Body;
 use axum::extract::State;
 use axum::response::{IntoResponse, Response};
@@ -40,7 +40,7 @@ async fn complete(app: Arc<App>, endpoint: Endpoint, headers: HeaderMap, body: B
     if let Ok(value) = HeaderValue::from_str(&request_id) {
         response.headers_mut().insert("x-request-id", value);
     }
-    app.metrics.request(&line, response.status(), took);
+    app.metrics.request(line.group_label(), response.status(), took);
     line.end(response.status(), took);
     response
 }

@@ -1,14 +1,14 @@
 //! The inner ring: reserve, call, settle. One try at one deployment.
 use super::Miss;
-use super::cooldown;
+use super::aftermath::Aftermath;
 use super::lease::Lease;
 use super::relay::Relay;
 use crate::app::App;
 use crate::catalog::{Catalog, Deployment, Group, Target};
 use crate::prompt::Prompt;
-use crate::providers::{self, CallLimits, Failure, FailureKind, Plain, Reply, Usage};
+use crate::providers::{self, CallLimits, Plain, Reply, Usage};
 use crate::refusal::Busy;
-use ledger::{Cooldown, Denial, Hold, Minute, Outcome, Passed, Reserve, Reserved, Want};
+use ledger::{Denial, Hold, Minute, Outcome, Passed, Reserve, Reserved, Want};
 use routing::{Decision, Nothing, Resolved};
 use std::sync::Arc;
 use std::time::Duration;
@@ -93,7 +93,8 @@ impl Call<'_> {
     }
 
     fn aftermath(&self, place: usize) -> Aftermath {
-        let own = self.group().deployments[place].timeout;
+        let deployment = &self.group().deployments[place];
+        let own = if self.prompt.stream { deployment.stream_timeout } else { deployment.timeout };
         Aftermath {
             app: self.app.clone(),
             catalog: self.catalog.clone(),
@@ -177,60 +178,7 @@ impl Call<'_> {
 }
 
 /// Tokens of a call: as reported, else the input's estimate and the text seen, four bytes a token.
-pub(super) fn tokens_of(usage: Option<Usage>, prompt: &Prompt, text_bytes: usize) -> u64 {
+fn tokens_of(usage: Option<Usage>, prompt: &Prompt, text_bytes: usize) -> u64 {
     let estimate = || prompt.input_tokens_estimate() + text_bytes as u64 / 4;
     usage.map_or_else(estimate, |usage| usage.input + usage.output)
-}
-
-/// What a failure leaves behind: its count, and perhaps a cooldown. Owns what it needs, since a stream may
-/// fail long after its handler has returned.
-pub struct Aftermath {
-    app: Arc<App>,
-    catalog: Arc<Catalog>,
-    group: usize,
-    place: usize,
-    callers_timeout: bool,
-}
-
-impl Aftermath {
-    /// Settles the lease of a call that failed before any content.
-    pub async fn of(&self, failure: &Failure, lease: Lease) {
-        self.of_broken(failure, 0, lease).await;
-    }
-
-    /// Settles the lease of a failed call at what it used, and takes the deployment out if the rules say so.
-    pub async fn of_broken(&self, failure: &Failure, tokens: u64, lease: Lease) {
-        let group = &self.catalog.groups[self.group];
-        let deployment = &group.deployments[self.place];
-        // A caller that waits less than the deployment is given says nothing of the deployment.
-        let blameless = self.callers_timeout && failure.kind == FailureKind::Timeout;
-        let counts = failure.kind.counts_against_deployment() && !blameless;
-        let outcome = if counts { Outcome::Failure } else { Outcome::Neutral };
-        if failure.sent {
-            lease.settle(tokens, outcome);
-        } else {
-            lease.not_sent();
-        }
-        self.app.metrics.attempt(&deployment.member.id, failure.kind.name(), 0);
-        if !counts {
-            return;
-        }
-        let view = self.app.ledger.view(&group.ledger).await;
-        let Some(reading) = view.readings.get(self.place) else { return };
-        let lone = group.deployments.len() == 1;
-        if let Some(length) = cooldown::after(failure, reading, deployment, lone, &self.catalog.settings) {
-            let length_ms = u64::try_from(length.as_millis()).unwrap_or(u64::MAX);
-            let status = failure.status.unwrap_or(0);
-            tracing::info!(deployment = %deployment.member.id, length_ms, status, "cooldown begins");
-            let reason = failure.kind.name().to_owned();
-            self.app.ledger.cool(Cooldown { member: deployment.member.clone(), length_ms, status, reason });
-        }
-    }
-
-    /// Counts a stream that came to its end.
-    pub fn success(&self, tokens: u64, lease: Lease) {
-        lease.settle(tokens, Outcome::Success);
-        let deployment = &self.catalog.groups[self.group].deployments[self.place];
-        self.app.metrics.attempt(&deployment.member.id, "success", tokens);
-    }
 }

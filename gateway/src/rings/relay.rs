@@ -1,6 +1,6 @@
 //! A running stream on its way to the client. Its lease travels with it, so that the reservation is settled when
 //! the bytes end, whatever way they end.
-use super::attempt::Aftermath;
+use super::aftermath::Aftermath;
 use super::lease::Lease;
 use crate::providers::{Item, Stream};
 use bytes::Bytes;

@@ -9,7 +9,7 @@ use std::time::Duration;
 
 /// What the line will say, gathered on the way.
 #[derive(Debug)]
-pub struct Line {
+pub(super) struct Line {
     request_id: String,
     group: Option<Arc<str>>,
     picked: Option<Arc<str>>,
@@ -19,17 +19,17 @@ pub struct Line {
 impl Line {
     /// A request came in.
     #[must_use]
-    pub fn begin(request_id: &str) -> Self {
+    pub(super) fn begin(request_id: &str) -> Self {
         Self { request_id: request_id.to_owned(), group: None, picked: None, why: String::new() }
     }
 
     /// It names this model.
-    pub fn asked(&mut self, catalog: &Catalog, model: &str) {
+    pub(super) fn asked(&mut self, catalog: &Catalog, model: &str) {
         self.group = catalog.names.resolve(model).map(|found| catalog.groups[found.group].name.clone());
     }
 
     /// It was answered.
-    pub fn served(&mut self, handled: &Handled) {
+    pub(super) fn served(&mut self, handled: &Handled) {
         self.picked = Some(handled.served.deployment.member.id.clone());
         let decision = &handled.decision;
         let (strategy, left) = (decision.strategy.name(), decision.ranked.len());
@@ -46,18 +46,18 @@ impl Line {
     }
 
     /// It was refused.
-    pub fn refused(&mut self, refusal: &Refusal) {
+    pub(super) fn refused(&mut self, refusal: &Refusal) {
         let _ = write!(self.why, "{}", refusal.name());
     }
 
     /// The group for metrics; a name that nothing has counts as `other`.
     #[must_use]
-    pub fn group_label(&self) -> &str {
+    pub(super) fn group_label(&self) -> &str {
         self.group.as_deref().unwrap_or("other")
     }
 
     /// Writes the line.
-    pub fn end(self, status: StatusCode, took: Duration) {
+    pub(super) fn end(self, status: StatusCode, took: Duration) {
         let ms = took.as_secs_f64() * 1000.0;
         let picked = self.picked.as_deref().unwrap_or("-");
         tracing::info!(

@@ -30,8 +30,9 @@ for i = 1, candidates do
   local key = 3 * i - 2
   local rpm = tonumber(found[key] or 0)
   local tpm = tonumber(found[key + 1] or 0)
-  if not rpm or not tpm then
-    return redis.error_reply('ERR a counter is no number')
+  -- Checked before any write: a counter that cannot be raised must not leave the other one charged.
+  if not rpm or not tpm or rpm % 1 ~= 0 or tpm % 1 ~= 0 then
+    return redis.error_reply('ERR a counter is no whole number')
   end
   local rpm_limit = tonumber(ARGV[3 * i])
   local tpm_limit = tonumber(ARGV[3 * i + 1])
@@ -55,6 +56,11 @@ for i = 1, candidates do
     passed[#passed + 1] = 3
     passed[#passed + 1] = tpm
   else
+    for counter = key, key + 1 do
+      if not found[counter] and redis.call('EXISTS', KEYS[counter]) == 1 then
+        return redis.error_reply('WRONGTYPE a counter is no number')
+      end
+    end
     if minute >= 0 and not found[key] then
       local time = redis.call('TIME')
       if math.floor(time[1] / 60) ~= minute then

@@ -45,7 +45,8 @@ pub async fn handle(app: &Arc<App>, catalog: &Arc<Catalog>, prompt: &Prompt) -> 
         };
         let left = prompt.timeout.map(|timeout| timeout.saturating_sub(started.elapsed()));
         let settings = &catalog.settings;
-        let bounds = Bounds { settings, num_retries: prompt.num_retries, left, jitter: dice() };
+        let named = walk.resolved().only.is_some();
+        let bounds = Bounds { settings, num_retries: prompt.num_retries, named, left, jitter: dice() };
         match tries.after(&miss, &decision, walk.group(), &bounds) {
             Next::Again(wait) => {
                 tries.remember(miss);

@@ -196,3 +196,16 @@ async fn a_ledger_that_is_dropped_leaves_no_connection_and_no_task() {
     })
     .await;
 }
+
+#[tokio::test]
+async fn a_counter_that_cannot_be_raised_leaves_no_other_one_charged_twice() {
+    for plant in ["SET {} 12.5 PX 60000", "RPUSH {} x"] {
+        let world = World::new();
+        let ledger = world.ledger(PATIENT).await;
+        let mut redis = world.server.connection().await;
+        run(&mut redis, &plant.replace("{}", &counter("dep-a", "tpm"))).await;
+        hold_of(ledger.reserve(one(want("dep-a", Some(9), 10))).await);
+        ledger.drain().await;
+        assert_eq!(get(&mut redis, &counter("dep-a", "rpm")).await, Some(1), "{plant}");
+    }
+}

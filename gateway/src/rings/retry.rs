@@ -36,7 +36,7 @@ pub struct Tries {
     pub retries: u32,
     counted: u32,
     waits: u32,
-    failure: Option<Miss>,
+    earlier: Option<Miss>,
 }
 
 /// What bounds the tries, besides the failures themselves.
@@ -46,6 +46,8 @@ pub struct Bounds<'a> {
     pub settings: &'a Settings,
     /// The request's own `num_retries`: beats the deployment's and the router's.
     pub num_retries: Option<u32>,
+    /// The request names one deployment by its id: there is no other tier to go to.
+    pub named: bool,
     /// What is left of the request's time; `None`: unbounded.
     pub left: Option<Duration>,
     /// Randomness for the jitter, in `0.0..1.0`.
@@ -60,7 +62,7 @@ impl Tries {
                 self.failed.push(id.clone());
                 let budget = bounds.num_retries.or(*num_retries).unwrap_or(bounds.settings.num_retries);
                 let peers = decision.ranked.iter().any(|ranked| !self.failed.contains(&ranked.id));
-                if !peers && later_tier(decision, group) {
+                if !peers && !bounds.named && later_tier(decision, group) {
                     Next::GiveUp
                 } else {
                     self.after_failure(failure.kind, failure.retry_wait, peers, budget, bounds)
@@ -73,26 +75,26 @@ impl Tries {
                 self.retries += 1;
                 Next::Again(wait)
             }
+            Next::Again(_) | Next::GiveUp if bounds.named => Next::GiveUp,
             Next::Again(_) | Next::GiveUp => self.next_tier(miss, decision, group),
         }
     }
 
     /// Keeps what an earlier try ran into, for the verdict.
     pub fn remember(&mut self, miss: Miss) {
-        let limited = matches!(&miss, Miss::Failed { failure, .. } if failure.kind == FailureKind::RateLimit);
-        if matches!(miss, Miss::Failed { .. }) && !limited {
-            self.failure = Some(miss);
+        if self.earlier.as_ref().is_none_or(|earlier| telling(&miss) >= telling(earlier)) {
+            self.earlier = Some(miss);
         }
     }
 
-    /// What this visit comes to, `miss` being its end. "Nobody can be asked now" hides the reason when a provider
-    /// has failed before; after mere 429s it is the better answer, since it knows the earliest return.
+    /// What this visit comes to, `miss` being its end: the most telling of all its misses, the last among equals.
     #[must_use]
-    pub fn verdict(self, miss: Miss) -> Miss {
-        match miss {
-            Miss::Failed { .. } => miss,
-            Miss::Busy(_) | Miss::NoCandidate { .. } => self.failure.unwrap_or(miss),
-        }
+    pub fn verdict(mut self, miss: Miss) -> Miss {
+        let last = match &miss {
+            Miss::Failed { .. } => return miss,
+            Miss::Busy(_) | Miss::NoCandidate { .. } => telling(&miss),
+        };
+        self.earlier.take_if(|earlier| telling(earlier) > last).unwrap_or(miss)
     }
 
     fn after_failure(
@@ -147,6 +149,17 @@ impl Tries {
         (self.counted, self.waits) = (0, 0);
         self.retries += 1;
         Next::Again(Duration::ZERO)
+    }
+}
+
+/// How much a miss tells the caller. A provider's failure says most; "busy" knows more than a provider's 429, the
+/// earliest return; that nobody may be asked at all hides that waiting would have helped.
+fn telling(miss: &Miss) -> u8 {
+    match miss {
+        Miss::Failed { failure, .. } if failure.kind == FailureKind::RateLimit => 1,
+        Miss::NoCandidate { .. } => 0,
+        Miss::Busy(_) => 2,
+        Miss::Failed { .. } => 3,
     }
 }
 

@@ -144,10 +144,10 @@ fn refuses_everything(code: &str) -> bool {
 
 /// Keeps the breaker. Ends when its ledger is dropped.
 pub(super) async fn guard(shared: Arc<Shared>) {
-    let mut next = shared.clock.instant();
     let mut told = false;
     loop {
-        next = next.max(shared.clock.instant()) + PERIOD;
+        // From now, not from the last plan: doubts wake this early, and must not push the next beat away.
+        let next = shared.clock.instant() + PERIOD;
         if shared.breaker.is_away() {
             match come_back(&shared).await {
                 Ok(()) => {

@@ -50,11 +50,18 @@ struct World {
     tries: Tries,
     num_retries: Option<u32>,
     left: Option<Duration>,
+    named: bool,
 }
 
 impl World {
     fn of(deployments: &str) -> Self {
-        Self { catalog: catalog(deployments), tries: Tries::default(), num_retries: None, left: None }
+        Self {
+            catalog: catalog(deployments),
+            tries: Tries::default(),
+            num_retries: None,
+            left: None,
+            named: false,
+        }
     }
 
     fn after(&mut self, miss: &Miss, ranked: &[&str]) -> Next {
@@ -62,6 +69,7 @@ impl World {
         let bounds = Bounds {
             settings: &self.catalog.settings,
             num_retries: self.num_retries,
+            named: self.named,
             left: self.left,
             jitter: 0.0,
         };
@@ -147,4 +155,47 @@ fn a_tier_without_a_peer_is_left_at_once_instead_of_waited_for() {
     let mut world = World::of("a order=1\nb order=2");
     assert_eq!(world.after(&failed("a", FailureKind::Server, None), &["a"]), NOW);
     assert_eq!(*world.tries.excluded, [std::sync::Arc::<str>::from("a")]);
+}
+
+fn busy() -> Miss {
+    let group = "chat".into();
+    Miss::Busy(crate::refusal::Busy {
+        group,
+        wait_ms: 5,
+        cooling: Vec::new(),
+        limited: Vec::new(),
+        pre_call_checks: false,
+    })
+}
+
+#[test]
+fn one_that_is_named_keeps_its_retries_and_leaves_for_no_tier() {
+    let mut world = World::of("a order=1\nb order=2");
+    world.named = true;
+    let failure = failed("a", FailureKind::Server, None);
+    assert_eq!(world.after(&failure, &["a"]), Next::Again(Duration::from_millis(500)));
+    assert_eq!(world.after(&busy(), &["a"]), Next::GiveUp);
+    assert!(world.tries.excluded.is_empty());
+}
+
+#[test]
+fn that_nobody_may_be_asked_never_hides_that_waiting_would_have_helped() {
+    let nobody = || Miss::NoCandidate { group: "chat".into(), why: "blocked".into() };
+    let verdict = |earlier: Vec<Miss>, last: Miss| {
+        let mut tries = Tries::default();
+        earlier.into_iter().for_each(|miss| tries.remember(miss));
+        match tries.verdict(last) {
+            Miss::Busy(_) => "busy".to_owned(),
+            Miss::NoCandidate { .. } => "nobody".to_owned(),
+            Miss::Failed { failure, .. } => failure.kind.name().to_owned(),
+        }
+    };
+    let limited = || failed("a", FailureKind::RateLimit, None);
+    let broken = || failed("a", FailureKind::Server, None);
+    assert_eq!(verdict(vec![busy()], nobody()), "busy");
+    assert_eq!(verdict(vec![limited()], nobody()), "rate_limit");
+    assert_eq!(verdict(vec![limited()], busy()), "busy");
+    assert_eq!(verdict(vec![broken(), busy()], nobody()), "server");
+    assert_eq!(verdict(vec![broken()], limited()), "rate_limit");
+    assert_eq!(verdict(vec![], nobody()), "nobody");
 }

@@ -131,11 +131,27 @@ impl Replica {
         line.split_whitespace().nth(1).and_then(|kib| kib.parse().ok()).expect("a number of KiB")
     }
 
+    /// All that it has printed so far.
+    #[must_use]
+    pub fn printed(&self) -> String {
+        self.output.lock().unwrap().clone()
+    }
+
+    /// Sends it a signal (`TERM`, `INT`).
+    pub fn signal(&self, name: &str) {
+        signal(self.process.id(), name);
+    }
+
     /// Ends it with SIGTERM and answers its exit code and all that it printed.
-    pub async fn stop(mut self) -> Finished {
-        signal(self.process.id(), "TERM");
+    pub async fn stop(self) -> Finished {
+        self.signal("TERM");
+        self.ended().await
+    }
+
+    /// Waits until it has ended.
+    pub async fn ended(mut self) -> Finished {
         let mut status = None;
-        until("the replica ends after SIGTERM", START_LIMIT, async || {
+        until("the replica ends", START_LIMIT, async || {
             status = self.process.try_wait().expect("a child can be waited for");
             status.is_some()
         })

@@ -1,6 +1,8 @@
 //! The program's other subcommands, and how it ends.
 use super::deployment;
-use harness::{Replica, ScriptedProvider, once};
+use harness::{Behaviour, Call, Replica, ScriptedProvider, once, until};
+use serde_json::json;
+use std::time::Duration;
 
 const FAULTY: &str = "
 model_list:
@@ -50,4 +52,22 @@ async fn sigterm_ends_it_with_exit_code_0() {
     let ended = gateway.stop().await;
 
     assert_eq!(ended.code, Some(0), "{}", ended.text);
+}
+
+#[tokio::test]
+async fn an_interrupt_lets_a_request_run_and_a_second_one_ends_at_once() {
+    let provider = ScriptedProvider::start().await;
+    provider.script("a", [Behaviour::default().stall_after(1)]);
+    let gateway = Replica::start(&format!("model_list:\n{}", deployment(&provider, "chat", "a", ""))).await;
+    let mut reply = gateway.open(Call::chat("chat", &json!({"stream": true}))).await;
+    reply.next().await.expect("an event");
+
+    gateway.signal("INT");
+    until("it was told to end", Duration::from_secs(5), async || gateway.printed().contains("told to end"))
+        .await;
+    gateway.signal("INT");
+
+    let ended = gateway.ended().await;
+    assert_eq!(ended.code, Some(0), "{}", ended.text);
+    assert!(ended.text.contains("interrupted twice"), "{}", ended.text);
 }

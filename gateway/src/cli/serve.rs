@@ -75,7 +75,12 @@ pub(super) async fn serve(loaded: Loaded, listener: TcpListener) -> Result<(), F
         let _ = stream.set_nodelay(true);
     });
     let stop = stopped(app.clone())?;
-    axum::serve(listener, router(app.clone())).with_graceful_shutdown(stop).await?;
+    let mut interrupts = signal(SignalKind::interrupt())?;
+    tokio::select! {
+        ended = axum::serve(listener, router(app.clone())).with_graceful_shutdown(stop) => ended?,
+        // At a terminal the second Ctrl-C means now.
+        () = async { for _ in 0..2 { interrupts.recv().await; } } => tracing::warn!("interrupted twice: ending now"),
+    }
     app.ledger.drain().await;
     tracing::info!("ended");
     Ok(())
@@ -114,6 +119,6 @@ fn stopped(app: Arc<App>) -> Result<impl Future<Output = ()> + Send + 'static, F
     Ok(async move {
         tokio::select! { _ = term.recv() => {}, _ = int.recv() => {} }
         app.draining.store(true, Ordering::Relaxed);
-        tracing::info!("told to end: finishing what runs");
+        tracing::info!("told to end: finishing what runs (Ctrl-C ends it at once)");
     })
 }

@@ -184,6 +184,12 @@ impl Stream {
         }
     }
 
+    /// The answer is complete and all of it was handed out; only the end of the body may be missing.
+    #[must_use]
+    pub fn is_complete(&self) -> bool {
+        matches!(self.state, State::Draining | State::Over) && self.ready.is_empty()
+    }
+
     /// The usage that the provider reported last.
     #[must_use]
     pub fn usage(&self) -> Option<Usage> {

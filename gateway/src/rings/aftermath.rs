@@ -41,7 +41,7 @@ impl Aftermath {
         } else {
             lease.not_sent();
         }
-        self.app.metrics.attempt(&deployment.member.id, failure.kind.name(), 0);
+        self.app.metrics.attempt(&deployment.member.id, failure.kind.name(), tokens);
         if !counts {
             return;
         }

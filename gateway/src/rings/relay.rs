@@ -35,7 +35,10 @@ impl Relay {
         match self.stream.next().await {
             Some(Item::Event(bytes)) => {
                 let tokens = self.tokens();
-                if let Some(lease) = &mut self.lease {
+                // Clients close on [DONE], so a complete answer is settled with its last event.
+                if self.stream.is_complete() {
+                    self.succeed();
+                } else if let Some(lease) = &mut self.lease {
                     lease.sent(tokens); // if the client leaves now, this much was used
                 }
                 Some((bytes, Some(self)))
@@ -51,11 +54,15 @@ impl Relay {
                 Some((Bytes::from(format!("data: {error}\n\n")), None))
             }
             None => {
-                if let Some(lease) = self.lease.take() {
-                    self.aftermath.success(self.tokens(), lease);
-                }
+                self.succeed();
                 None
             }
+        }
+    }
+
+    fn succeed(&mut self) {
+        if let Some(lease) = self.lease.take() {
+            self.aftermath.success(self.tokens(), lease);
         }
     }
 

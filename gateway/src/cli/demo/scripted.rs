@@ -20,7 +20,10 @@ pub(super) async fn start() -> std::io::Result<SocketAddr> {
     let listener = tokio::net::TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).await?;
     let address = listener.local_addr()?;
     let calls = Arc::new(AtomicU64::new(0));
-    let router = Router::new().route("/{name}/v1/chat/completions", post(chat)).with_state(calls);
+    let router = Router::new()
+        .route("/{name}/v1/chat/completions", post(chat))
+        .route("/{name}/v1/embeddings", post(chats_only))
+        .with_state(calls);
     #[expect(clippy::disallowed_methods, reason = "the scripted models live as long as the demo's process")]
     tokio::spawn(async move {
         if let Err(error) = axum::serve(listener, router).await {
@@ -28,6 +31,12 @@ pub(super) async fn start() -> std::io::Result<SocketAddr> {
         }
     });
     Ok(address)
+}
+
+async fn chats_only() -> Response {
+    let error =
+        json!({"error": {"message": "scripted models answer chats only", "type": "invalid_request_error"}});
+    (StatusCode::BAD_REQUEST, Json(error)).into_response()
 }
 
 async fn chat(State(calls): State<Arc<AtomicU64>>, Path(name): Path<String>, body: Bytes) -> Response {

@@ -190,3 +190,14 @@ async fn only_events_with_data_end_the_silence() {
     assert_eq!(stream.next().await, Some(Item::Event(event(TWO).into())));
     assert!(stream.deadline > after_one);
 }
+
+#[tokio::test]
+async fn an_answer_is_complete_with_its_last_event_and_not_before() {
+    let raw: String = [ONE, STOP, "[DONE]"].iter().map(|data| event(data)).collect();
+    let mut stream = open(&raw, false).await.unwrap();
+    let mut complete = Vec::new();
+    while stream.next().await.is_some() {
+        complete.push(stream.is_complete());
+    }
+    assert_eq!(complete, [false, false, true]);
+}

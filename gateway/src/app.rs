@@ -1,6 +1,7 @@
 //! The few long-lived parts, built whole at the start. No request's state lives here.
 use crate::catalog::Catalog;
 use crate::providers::Transport;
+use crate::running::Running;
 use crate::telemetry::Metrics;
 use ledger::{Clock, Ledger};
 use std::sync::Arc;
@@ -18,6 +19,8 @@ pub struct App {
     pub transport: Transport,
     /// What is counted.
     pub metrics: Metrics,
+    /// The requests that run.
+    pub running: Running,
     /// Set once the process was told to end.
     pub draining: AtomicBool,
 }

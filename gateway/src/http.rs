@@ -7,6 +7,7 @@ mod line;
 mod metrics;
 mod models;
 mod refusal;
+pub mod server;
 
 use crate::app::App;
 use crate::refusal::Refusal;

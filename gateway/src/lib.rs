@@ -10,6 +10,7 @@ pub mod secret;
 pub mod app;
 pub mod http;
 pub mod refusal;
+pub mod running;
 
 pub mod admit;
 pub mod handle;

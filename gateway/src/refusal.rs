@@ -18,6 +18,8 @@ pub enum Refusal {
         /// The limit.
         limit: usize,
     },
+    /// The body did not come in time.
+    TooSlow,
     /// No key was given, or one that nobody knows.
     BadKey {
         /// Whether the request had none.
@@ -86,6 +88,7 @@ impl Refusal {
         match self {
             Self::BadBody { .. } => "bad_body",
             Self::TooLarge { .. } => "too_large",
+            Self::TooSlow => "too_slow",
             Self::BadKey { .. } => "bad_key",
             Self::UnknownModel { .. } => "unknown_model",
             Self::NoSuchEndpoint { .. } => "no_such_endpoint",

@@ -111,6 +111,14 @@ impl RedisLedger {
         Self::start_with(settings, clock, true, deadline)
     }
 
+    /// Whether an address can work at all; connects to nothing.
+    ///
+    /// # Errors
+    /// It never can.
+    pub fn check_address(url: &str) -> Result<(), LedgerError> {
+        connect::client(url).map(|_| ()).map_err(|error| LedgerError::Address { reason: error.to_string() })
+    }
+
     /// Waits until the ledger is shared, at most so long. For the start: a replica that has not seen the others
     /// yet takes the whole limit for its share.
     pub async fn wait_until_shared(&self, at_most: Duration) -> Status {

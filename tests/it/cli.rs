@@ -2,6 +2,8 @@
 use super::deployment;
 use harness::{Behaviour, Call, Replica, ScriptedProvider, once, until};
 use serde_json::json;
+use std::io::{Read, Write};
+use std::net::TcpStream;
 use std::time::Duration;
 
 const FAULTY: &str = "
@@ -70,4 +72,41 @@ async fn an_interrupt_lets_a_request_run_and_a_second_one_ends_at_once() {
     let ended = gateway.ended().await;
     assert_eq!(ended.code, Some(0), "{}", ended.text);
     assert!(ended.text.contains("interrupted twice"), "{}", ended.text);
+}
+
+#[tokio::test]
+async fn a_request_that_never_arrives_whole_does_not_keep_it_from_ending() {
+    let provider = ScriptedProvider::start().await;
+    let gateway = Replica::start(&format!("model_list:\n{}", deployment(&provider, "chat", "a", ""))).await;
+    let head = "POST /v1/chat/completions HTTP/1.1\r\nhost: gateway\r\n";
+    let halves: Vec<TcpStream> = [head.to_owned(), format!("{head}content-length: 100\r\n\r\n{{")]
+        .into_iter()
+        .map(|half| {
+            let mut stream = TcpStream::connect(gateway.address()).unwrap();
+            stream.write_all(half.as_bytes()).unwrap();
+            stream
+        })
+        .collect();
+    // A whole request after them: by its answer the halves have been taken in.
+    assert_eq!(gateway.send(Call::chat("chat", &json!({}))).await.status, 200);
+
+    let ended = gateway.stop().await;
+
+    assert_eq!(ended.code, Some(0), "{}", ended.text);
+    drop(halves);
+}
+
+#[tokio::test]
+async fn a_sender_that_asks_first_is_told_at_once_that_its_body_is_too_large() {
+    let provider = ScriptedProvider::start().await;
+    let gateway = Replica::start(&format!("model_list:\n{}", deployment(&provider, "chat", "a", ""))).await;
+    let mut stream = TcpStream::connect(gateway.address()).unwrap();
+    stream.set_read_timeout(Some(Duration::from_secs(5))).unwrap();
+    let head = "POST /v1/chat/completions HTTP/1.1\r\nhost: gateway\r\nexpect: 100-continue\r\n";
+    stream.write_all(format!("{head}content-length: 104857600\r\n\r\n").as_bytes()).unwrap();
+
+    let mut start = [0; 12];
+    stream.read_exact(&mut start).unwrap();
+
+    assert_eq!(&start, b"HTTP/1.1 413");
 }

@@ -2,10 +2,10 @@
 use super::{Failed, Serve, table};
 use crate::app::App;
 use crate::config::{self, Environment, Loaded};
-use crate::http::router;
+use crate::http::{router, server};
 use crate::providers::Transport;
+use crate::running::Running;
 use crate::telemetry::{Metrics, begin_log};
-use axum::serve::ListenerExt;
 use ledger::{Clock, Ledger, MemoryLedger, RedisLedger, Status, SystemClock};
 use std::io::Write;
 use std::net::{IpAddr, SocketAddr};
@@ -70,14 +70,10 @@ pub(super) fn listen(address: SocketAddr) -> Result<TcpListener, Failed> {
 /// Serves until SIGTERM or SIGINT; running requests are finished, the ledger is written, then it returns.
 pub(super) async fn serve(loaded: Loaded, listener: TcpListener) -> Result<(), Failed> {
     let app = Arc::new(build(loaded).await?);
-    let listener = listener.tap_io(|stream| {
-        // Events of a stream must not wait for each other in the kernel.
-        let _ = stream.set_nodelay(true);
-    });
     let stop = stopped(app.clone())?;
     let mut interrupts = signal(SignalKind::interrupt())?;
     tokio::select! {
-        ended = axum::serve(listener, router(app.clone())).with_graceful_shutdown(stop) => ended?,
+        () = server::serve(listener, router(app.clone()), app.running.clone(), stop) => {}
         // At a terminal the second Ctrl-C means now.
         () = async { for _ in 0..2 { interrupts.recv().await; } } => tracing::warn!("interrupted twice: ending now"),
     }
@@ -109,6 +105,7 @@ async fn build(loaded: Loaded) -> Result<App, Failed> {
         clock,
         transport: Transport::new(),
         metrics,
+        running: Running::new(),
         draining: AtomicBool::new(false),
     })
 }

@@ -76,7 +76,7 @@ fn url(section: &Section<'_>, prefix: &str, problems: &mut Problems) -> Option<S
         if let Some(other) = get("host").or_else(|| get("password")) {
             problems.push(other.warning(format!("not used: `{prefix}url` names the Redis")));
         }
-        return given(&field, problems);
+        return given(&field, problems).and_then(|url| usable(&field, url, problems));
     }
     let Some(host) = host else {
         let orphan = ["port", "password", "username", "db", "ssl"].iter().find_map(|key| get(key));
@@ -94,7 +94,25 @@ fn url(section: &Section<'_>, prefix: &str, problems: &mut Problems) -> Option<S
         }
     }
     let _ = write!(url, "{host}:{port}/{}", db.unwrap_or(0));
-    Some(url)
+    let named = get("ssl").filter(|_| ssl).or_else(|| get("host"))?;
+    usable(&named, url, problems)
+}
+
+/// What the ledger can never connect to is a fault of the file, not of the start.
+fn usable(field: &Field<'_>, url: String, problems: &mut Problems) -> Option<String> {
+    if url.starts_with("rediss://") {
+        let problem = field.error("TLS to Redis is not built yet");
+        problems.push(problem.allowed("a plain connection: `redis://`, or `redis_ssl: false`"));
+        return None;
+    }
+    match ledger::RedisLedger::check_address(&url) {
+        Ok(()) => Some(url),
+        Err(error) => {
+            let problem = field.error(format!("`{}`: {error}", field.key));
+            problems.push(problem.allowed("redis://USER:PASSWORD@HOST:PORT/DATABASE, percent-encoded"));
+            None
+        }
+    }
 }
 
 fn given(field: &Field<'_>, problems: &mut Problems) -> Option<String> {
@@ -103,11 +121,7 @@ fn given(field: &Field<'_>, problems: &mut Problems) -> Option<String> {
     let host = rest.map(|rest| rest.rsplit_once('@').map_or(rest, |(_, host)| host));
     if host.is_none_or(|host| host.is_empty() || host.starts_with(['/', ':'])) {
         let what = format!("`{}` must be the address of a Redis", field.key);
-        problems.push(
-            field
-                .error(what)
-                .allowed("redis://HOST:PORT or rediss://HOST:PORT, with USER:PASSWORD@ before HOST"),
-        );
+        problems.push(field.error(what).allowed("redis://HOST:PORT, with USER:PASSWORD@ before HOST"));
         return None;
     }
     Some(text.to_owned())

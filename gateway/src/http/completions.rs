@@ -7,11 +7,16 @@ use crate::handle::{Handled, handle};
 use crate::prompt::{Endpoint, Prompt};
 use crate::refusal::Refusal;
 use crate::rings::attempt::Answer;
+use crate::running::Run;
 use axum::body::Body;
 use axum::extract::State;
 use axum::response::{IntoResponse, Response};
+use bytes::Bytes;
 use http::{HeaderMap, HeaderName, HeaderValue, header};
+use http_body::{Frame, SizeHint};
+use std::pin::Pin;
 use std::sync::Arc;
+use std::task::{Context, Poll};
 use std::time::Duration;
 
 /// `POST /v1/chat/completions`.
@@ -31,7 +36,7 @@ async fn complete(app: Arc<App>, endpoint: Endpoint, headers: HeaderMap, body: B
     let result = answer(&app, endpoint, &headers, body, &mut line).await;
     let took = started.elapsed();
     let mut response = match result {
-        Ok(handled) => respond(handled, took),
+        Ok((handled, run)) => respond(handled, took).map(|body| Body::new(Counted { body, _run: run })),
         Err(refusal) => {
             line.refused(&refusal);
             refusal.into_response()
@@ -51,14 +56,41 @@ async fn answer(
     headers: &HeaderMap,
     body: Body,
     line: &mut Line,
-) -> Result<Handled, Refusal> {
+) -> Result<(Handled, Run), Refusal> {
     let catalog = app.catalog.clone();
     admit(&catalog, headers)?;
     let prompt = Prompt::parse(endpoint, body::read(headers, body).await?)?;
+    let run = app.running.begin();
     line.asked(&catalog, &prompt.model);
     let handled = handle(app, &catalog, &prompt).await?;
     line.served(&handled);
-    Ok(handled)
+    Ok((handled, run))
+}
+
+/// An answer on its way: its request runs until the last of it was handed over, or its client has left.
+struct Counted {
+    body: Body,
+    _run: Run,
+}
+
+impl http_body::Body for Counted {
+    type Data = Bytes;
+    type Error = axum::Error;
+
+    fn poll_frame(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, axum::Error>>> {
+        Pin::new(&mut self.body).poll_frame(context)
+    }
+
+    fn is_end_stream(&self) -> bool {
+        self.body.is_end_stream()
+    }
+
+    fn size_hint(&self) -> SizeHint {
+        self.body.size_hint()
+    }
 }
 
 /// The caller's id for this request if it is a plain one, else a new one.

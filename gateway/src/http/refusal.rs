@@ -28,6 +28,7 @@ impl Refusal {
         match self {
             Self::BadBody { .. } => StatusCode::BAD_REQUEST,
             Self::TooLarge { .. } => StatusCode::PAYLOAD_TOO_LARGE,
+            Self::TooSlow => StatusCode::REQUEST_TIMEOUT,
             Self::BadKey { .. } => StatusCode::UNAUTHORIZED,
             Self::UnknownModel { .. } | Self::NoSuchEndpoint { wrong_method: false, .. } => {
                 StatusCode::NOT_FOUND
@@ -48,6 +49,9 @@ impl Refusal {
             Self::TooLarge { limit } => {
                 let message = format!("the request body is larger than {} MiB", limit >> 20);
                 Detail::coded(message, invalid, "request_too_large")
+            }
+            Self::TooSlow => {
+                Detail::coded("the request body did not come in time".into(), invalid, "request_timeout")
             }
             Self::BadKey { missing: true } => {
                 let message = "no API key: send it as `Authorization: Bearer <key>`";
@@ -127,6 +131,7 @@ impl IntoResponse for Refusal {
             }
             Self::BadBody { .. }
             | Self::TooLarge { .. }
+            | Self::TooSlow
             | Self::BadKey { .. }
             | Self::UnknownModel { .. }
             | Self::NoSuchEndpoint { .. }

@@ -114,7 +114,7 @@ fn groups_aliases_and_ids_all_have_names() {
 #[test]
 fn a_redis_password_may_hold_any_characters() {
     let redis = good("full.yaml").unwrap().redis.unwrap();
-    assert_eq!(redis.url.reveal(), "rediss://:p%40ss%3Aw%2Fo%23r%25d%3F%26%2B%20%C3%A9@redis.invalid:6380/2");
+    assert_eq!(redis.url.reveal(), "redis://:p%40ss%3Aw%2Fo%23r%25d%3F%26%2B%20%C3%A9@redis.invalid:6380/2");
     assert_eq!(redis.namespace, "blue");
 }
 
@@ -248,4 +248,25 @@ fn a_master_key_is_taken_as_text_and_never_printed() {
         !debug.contains("1234") && !debug.contains("sk-upstream") && !debug.contains("hunter2"),
         "{debug}"
     );
+}
+
+#[test]
+fn an_address_that_redis_can_never_be_reached_at_is_a_fault_of_the_file() {
+    let with = |settings: &str| {
+        super::read(&format!(
+            "model_list: [{{model_name: m, litellm_params: {{model: m, mock_response: x}}}}]\nrouter_settings: {{{settings}}}\n"
+        ))
+    };
+    for bad in [
+        "redis_url: 'redis://h:99999'",
+        "redis_url: 'redis://:sk-secret@127.0.0.1:1/zz'",
+        "redis_url: 'redis://:p%ffw@127.0.0.1:1/0'",
+        "redis_url: 'rediss://127.0.0.1:1'",
+        "redis_host: 127.0.0.1, redis_ssl: true",
+    ] {
+        let problems = with(bad).map(|_| ()).unwrap_err().to_string();
+        assert!(problems.contains("router_settings.redis_"), "{bad}: {problems}");
+        assert!(!problems.contains("sk-secret"), "{problems}");
+    }
+    assert!(with("redis_url: 'redis://user:pass@127.0.0.1:6379/2'").is_ok());
 }

@@ -8,6 +8,7 @@ mod local;
 mod outage;
 mod reserve;
 mod scripts;
+mod share;
 mod view;
 
 use crate::clock::Clock;

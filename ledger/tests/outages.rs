@@ -257,3 +257,20 @@ async fn an_address_that_can_never_work_is_an_error_that_does_not_repeat_it() {
         assert!(!error.to_string().contains("hunter2"), "{error}");
     }
 }
+
+#[tokio::test]
+async fn what_another_replica_has_used_up_is_not_admitted_again_while_redis_is_away() {
+    let mut world = World::new();
+    let [ours, others] = pair(&world).await;
+    for _ in 0..30 {
+        assert!(asked(&others, "dep-a", 30).await);
+    }
+    // Told no once, this replica knows that the limit is spent, and not by itself.
+    assert!(!asked(&ours, "dep-a", 30).await);
+    world.server.kill();
+    becomes(&ours, Status::Away).await;
+    becomes(&others, Status::Away).await;
+    for ledger in [&ours, &others] {
+        assert!(!asked(ledger, "dep-a", 30).await);
+    }
+}

@@ -1,5 +1,6 @@
 //! What this replica knows by itself: a book of all that it did, and the part of it that Redis has not got yet.
 //! Both are bounded by the deployments and two minutes, however long Redis is away.
+use super::share::{Seen, share};
 use crate::book::{Book, Counts, Settled};
 use crate::clock::Minute;
 use crate::ledger::{Cooldown, Cooling, Denial, Hold, Member, Passed, Reserve, Reserved, Settle};
@@ -84,6 +85,8 @@ pub(super) struct Local {
     book: Book,
     unsent: HashMap<Window, Unsent>,
     cooldowns: HashMap<Arc<str>, UnsentCooldown>,
+    /// rpm and tpm as Redis last showed them.
+    seen: HashMap<Window, (Seen, Seen)>,
 }
 
 impl Local {
@@ -118,11 +121,31 @@ impl Local {
         }
     }
 
-    /// Reserves by this replica's share alone: it cannot see what the others use.
+    /// Redis showed these counts, of which `ours` were this replica's. `None`: not told.
+    pub(super) fn saw(
+        &mut self,
+        minute: Minute,
+        member: &Member,
+        (rpm, tpm): (Option<u64>, Option<u64>),
+        ours: Delta,
+    ) {
+        let seen = self.seen.entry((minute, member.clone())).or_default();
+        let ours_of = |count: i64| u64::try_from(count).unwrap_or(0);
+        if let Some(all) = rpm {
+            seen.0 = Seen { all, ours: ours_of(ours.rpm) };
+        }
+        if let Some(all) = tpm {
+            seen.1 = Seen { all, ours: ours_of(ours.tpm) };
+        }
+    }
+
+    /// Reserves by this replica's share alone: it cannot see what the others use now.
     pub(super) fn reserve_share(&mut self, mut reserve: Reserve, replicas: u64, now_ms: u64) -> Reserved {
+        let minute = Minute::of(now_ms);
         for want in &mut reserve.wants {
-            want.rpm_limit = want.rpm_limit.map(|limit| share(limit, replicas));
-            want.tpm_limit = want.tpm_limit.map(|limit| share(limit, replicas));
+            let (rpm, tpm) = self.seen.get(&(minute, want.member.clone())).copied().unwrap_or_default();
+            want.rpm_limit = want.rpm_limit.map(|limit| share(limit, replicas, rpm));
+            want.tpm_limit = want.tpm_limit.map(|limit| share(limit, replicas, tpm));
         }
         match self.book.reserve(&reserve, now_ms) {
             Reserved::Granted { index, hold, rpm, tpm, passed } => {
@@ -214,6 +237,7 @@ impl Local {
     pub(super) fn forget(&mut self, now_ms: u64) {
         self.book.prune(now_ms);
         self.unsent.retain(|(minute, _), _| minute.next() >= Minute::of(now_ms));
+        self.seen.retain(|(minute, _), _| *minute >= Minute::of(now_ms));
         self.cooldowns.retain(|_, unsent| unsent.cooling.until_ms > now_ms);
     }
 
@@ -223,11 +247,6 @@ impl Local {
             unsent.fresh = unsent.fresh.plus(delta);
         }
     }
-}
-
-/// This replica's part of a limit: at least 1, unless the limit admits nobody anyway.
-fn share(limit: u64, replicas: u64) -> u64 {
-    limit.min(1).max(limit / replicas.max(1))
 }
 
 fn as_shares(passed: Vec<Passed>) -> Vec<Passed> {
@@ -257,8 +276,7 @@ mod tests {
         Hold { member: member(), minute: Minute::of(NOW_MS), rpm: 1, tpm }
     }
 
-    fn admitted_by_share(limit: u64, replicas: u64) -> usize {
-        let mut local = Local::default();
+    fn admitted_by_share(mut local: Local, limit: u64, replicas: u64) -> usize {
         let want = Want { member: member(), rpm_limit: Some(limit), tpm_limit: None, tpm_hold: 0 };
         let reserve = Reserve { wants: vec![want], ignore_cooldown: false };
         (0..100)
@@ -270,16 +288,16 @@ mod tests {
     }
 
     #[test]
-    fn a_share_is_the_limit_over_the_replicas_and_at_least_one() {
-        assert_eq!(admitted_by_share(30, 3), 10);
-        assert_eq!(admitted_by_share(31, 3), 10);
-        assert_eq!(admitted_by_share(2, 3), 1);
-        assert_eq!(admitted_by_share(5, 0), 5);
+    fn a_share_is_admitted_and_no_more() {
+        assert_eq!(admitted_by_share(Local::default(), 30, 3), 10);
+        assert_eq!(admitted_by_share(Local::default(), 0, 3), 0);
     }
 
     #[test]
-    fn a_limit_of_nothing_has_no_share() {
-        assert_eq!(admitted_by_share(0, 3), 0);
+    fn what_others_were_seen_to_use_is_not_admitted_again() {
+        let mut local = Local::default();
+        local.saw(Minute::of(NOW_MS), &member(), (Some(24), None), Delta::default());
+        assert_eq!(admitted_by_share(local, 30, 3), 2);
     }
 
     #[test]

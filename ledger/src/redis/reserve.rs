@@ -3,6 +3,7 @@
 use super::Shared;
 use super::connect::{Lines, missed};
 use super::keys::Counter;
+use super::local::Local;
 use super::outage::Line;
 use crate::clock::Minute;
 use crate::ledger::{Denial, Hold, Passed, Reserve, Reserved, Want};
@@ -49,10 +50,18 @@ pub(super) async fn reserve(shared: &Shared, reserve: Reserve) -> Reserved {
             match timeout_at(deadline, call).await.unwrap_or_else(|_| Err(missed())) {
                 Ok(Answer::Granted { index, hold, rpm, tpm, passed: refused }) => {
                     shared.breaker.answered(Line::Reserve);
-                    shared.local().granted(&hold, shared.now_ms());
+                    let mut local = shared.local();
+                    local.granted(&hold, shared.now_ms());
+                    let ours = local.written(hold.minute, &hold.member);
+                    local.saw(hold.minute, &hold.member, (Some(rpm), Some(tpm)), ours);
+                    see_refused(shared, &mut local, &reserve, &refused);
+                    drop(local);
                     return granted(index, hold, rpm, tpm, passed, refused);
                 }
-                Ok(Answer::Refused { passed: refused }) => passed.extend(refused),
+                Ok(Answer::Refused { passed: refused }) => {
+                    see_refused(shared, &mut shared.local(), &reserve, &refused);
+                    passed.extend(refused);
+                }
                 // Two different minutes running: only the share is certain then.
                 Ok(Answer::Turned { .. }) => break,
                 Err(error) => {
@@ -68,6 +77,21 @@ pub(super) async fn reserve(shared: &Shared, reserve: Reserve) -> Reserved {
         return Reserved::Refused { passed };
     }
     by_share(shared, &open[asked..], reserve.ignore_cooldown, passed)
+}
+
+/// A refusal tells what the fleet has used; the share must know it if Redis goes away.
+fn see_refused(shared: &Shared, local: &mut Local, reserve: &Reserve, refused: &[Passed]) {
+    let minute = Minute::of(shared.now_ms());
+    for &(index, denial) in refused {
+        let counts = match denial {
+            Denial::Rpm { used, .. } => (Some(used), None),
+            Denial::Tpm { used, .. } => (None, Some(used)),
+            Denial::Cooling { .. } | Denial::Share { .. } => continue,
+        };
+        let Some(want) = reserve.wants.get(index) else { continue };
+        let ours = local.written(minute, &want.member);
+        local.saw(minute, &want.member, counts, ours);
+    }
 }
 
 /// Sets aside what cools down by a cooldown that Redis has not got yet.

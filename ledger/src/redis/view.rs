@@ -161,6 +161,7 @@ async fn read(shared: &Shared, lines: &Lines, group: &Group) -> RedisResult<Snap
         rows.push(Row { counts: Counts { rpm, tpm, calls, fails }, ours });
         let cooling = cooldown.as_ref().map(|text| cooldown_value::read(text, read_at_ms));
         local.learn(&member.id, cooling, read_at_ms);
+        local.saw(minute, member, (Some(rpm), Some(tpm)), ours);
     }
     Ok(Snapshot { members: group.members.clone(), minute, read_at, read_at_ms, rows })
 }

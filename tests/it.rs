@@ -4,6 +4,7 @@ mod chat;
 mod cli;
 mod limits;
 mod outage;
+mod probation;
 mod secrets;
 mod startup;
 

@@ -95,6 +95,8 @@ pub struct Settings {
     pub retry_after: Duration,
     /// `cooldown_time` (5 s).
     pub cooldown: Duration,
+    /// `onegate_settings.breaker.backoff` (1): each try that fails multiplies the cooldown by this.
+    pub backoff: f64,
     /// `disable_cooldowns`.
     pub cooldowns_disabled: bool,
     /// `allowed_fails` a minute; `None`: by share of failures.

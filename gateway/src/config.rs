@@ -108,7 +108,7 @@ fn compile(
     let drafts = model_list::read(&top, whole, variables.get("OPENAI_API_KEY"), problems);
     let ids = assemble::ids(&drafts, problems);
     let names = fallbacks::Known::of(&drafts, &ids, &router);
-    let settings: Settings = router::settings(&router, &litellm, &names, problems);
+    let settings: Settings = router::settings(&router, &litellm, &onegate, &names, problems);
     if settings.strategy == Strategy::SimpleShuffle {
         assemble::warn_of_starved(&drafts, problems);
     }

@@ -1,9 +1,14 @@
 //! The ledger's rules as a pure state machine: every operation takes the time, nothing here reads a clock.
 //! What a shared ledger does by script must give the answers that this book gives.
+mod probation;
+
 use crate::clock::Minute;
 use crate::ledger::{
-    Cooldown, Cooling, Denial, Hold, Member, Outcome, Passed, Reading, Reserve, Reserved, Settle, Want,
+    Cooldown, Cooling, Denial, Hold, Member, Outcome, Passed, Probe, Reading, Reserve, Reserved, Settle, Want,
 };
+pub(crate) use probation::OUTLIVES_MS as PROBATION_OUTLIVES_MS;
+use probation::Probations;
+pub(crate) use probation::WAIT_MS as PROBING_WAIT_MS;
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 
@@ -45,15 +50,23 @@ impl Settled {
     }
 }
 
-/// Usage per member and minute, and who cools down.
+/// Usage per member and minute, who cools down, and who is on probation.
 #[derive(Debug, Default)]
 pub(crate) struct Book {
     windows: BTreeMap<Minute, HashMap<Member, Counts>>,
     cooldowns: HashMap<Arc<str>, Cooling>,
+    probations: Probations,
+    /// Leads the tokens of probes, and tells them apart.
+    tokens: (String, u64),
     pruned_in: Option<Minute>,
 }
 
 impl Book {
+    /// A book whose tokens are unlike those of any other.
+    pub(crate) fn of(replica: &str) -> Self {
+        Self { tokens: (format!("{replica}:"), 0), ..Self::default() }
+    }
+
     /// Takes one slot at the first want that has room. A refusal charges nothing.
     pub(crate) fn reserve(&mut self, reserve: &Reserve, now_ms: u64) -> Reserved {
         self.prune(now_ms);
@@ -63,7 +76,9 @@ impl Book {
             match self.denial(want, reserve.ignore_cooldown, now_ms) {
                 Some(denial) => passed.push((index, denial)),
                 None => {
-                    let hold = Hold { member: want.member.clone(), minute, rpm: 1, tpm: want.tpm_hold };
+                    let probe = self.probe(&want.member.id, reserve.ignore_cooldown, now_ms);
+                    let (member, tpm) = (want.member.clone(), want.tpm_hold);
+                    let hold = Hold { member, minute, began_ms: now_ms, rpm: 1, tpm, probe };
                     let counts = self.charge(&hold);
                     return Reserved::Granted { index, hold, rpm: counts.rpm, tpm: counts.tpm, passed };
                 }
@@ -77,6 +92,10 @@ impl Book {
         self.prune(now_ms);
         let settled = Settled::of(settle);
         self.take_back(&settle.hold, 0, settled.unused);
+        if settle.outcome == Outcome::Success {
+            self.answered(&settle.hold, now_ms);
+        }
+        self.release(&settle.hold);
         if settled.beyond > 0 || settled.calls > 0 {
             let counts = self.counts_mut(Minute::of(now_ms), &settle.hold.member);
             counts.tpm = counts.tpm.saturating_add(settled.beyond);
@@ -89,23 +108,55 @@ impl Book {
     pub(crate) fn void(&mut self, hold: &Hold, now_ms: u64) {
         self.prune(now_ms);
         self.take_back(hold, hold.rpm, hold.tpm);
+        self.release(hold);
+    }
+
+    /// The call has brought content, which ends a probation that it began after; true if there was one.
+    pub(crate) fn answered(&mut self, hold: &Hold, now_ms: u64) -> bool {
+        self.cooling(&hold.member.id, now_ms).is_none() && self.probations.pass(hold)
     }
 
     /// Takes a deployment out for a time; a running cooldown that ends later stays.
     pub(crate) fn cool(&mut self, cooldown: &Cooldown, now_ms: u64) {
         self.prune(now_ms);
         let until_ms = now_ms.saturating_add(cooldown.length_ms);
-        let runs_longer = self.cooling(&cooldown.member.id, now_ms).is_some_and(|it| it.until_ms >= until_ms);
-        if cooldown.length_ms > 0 && !runs_longer {
-            let cooling = Cooling { until_ms, status: cooldown.status };
-            self.cooldowns.insert(Arc::clone(&cooldown.member.id), cooling);
+        let id = &cooldown.member.id;
+        let cools_until_ms = self.cooling(id, now_ms).map(|it| it.until_ms);
+        if cooldown.length_ms > 0 {
+            if cooldown.probation {
+                let until_ms = cools_until_ms.unwrap_or(0).max(until_ms);
+                self.probations.trip(id, until_ms, cools_until_ms.is_some());
+            }
+            if cools_until_ms.is_none_or(|cools_until_ms| cools_until_ms < until_ms) {
+                self.cooldowns.insert(Arc::clone(id), Cooling { until_ms, status: cooldown.status });
+            }
         }
+        if let Some(probe) = &cooldown.probe {
+            self.probations.release(id, &probe.token);
+        }
+    }
+
+    /// Takes over the trips as a better informed ledger has them.
+    pub(crate) fn learn_trips(&mut self, id: &Arc<str>, trips: u64) {
+        self.probations.learn(id, trips);
+    }
+
+    /// Cooldowns in a row that failures began; 0: it has proved itself.
+    pub(crate) fn trips(&self, id: &str, now_ms: u64) -> u64 {
+        self.probations.trips(id, now_ms)
+    }
+
+    /// A request that this book knows of tries it.
+    pub(crate) fn is_probing(&self, id: &str) -> bool {
+        self.probations.is_probing(id)
     }
 
     /// What this minute holds for a member.
     pub(crate) fn reading(&self, member: &Member, now_ms: u64) -> Reading {
         let Counts { rpm, tpm, calls, fails } = self.counts(member, Minute::of(now_ms));
-        Reading { rpm, tpm, calls, fails, cooldown: self.cooling(&member.id, now_ms).cloned() }
+        let cooldown = self.cooling(&member.id, now_ms).cloned();
+        let (trips, probing) = (self.trips(&member.id, now_ms), self.is_probing(&member.id));
+        Reading { rpm, tpm, calls, fails, cooldown, trips, probing }
     }
 
     /// The counters of a member in a minute; zeros where none stand.
@@ -130,6 +181,10 @@ impl Book {
 
     /// Charges a hold that was granted, here or elsewhere, and answers the counters after it.
     pub(crate) fn charge(&mut self, hold: &Hold) -> Counts {
+        if let Some(probe) = &hold.probe {
+            let id = &hold.member.id;
+            self.probations.take(id, Arc::clone(&probe.token), probe.trips, hold.began_ms);
+        }
         let counts = self.counts_mut(hold.minute, &hold.member);
         counts.rpm = counts.rpm.saturating_add(hold.rpm);
         counts.tpm = counts.tpm.saturating_add(hold.tpm);
@@ -158,11 +213,31 @@ impl Book {
         self.pruned_in = Some(minute);
         self.windows.retain(|window, _| window.next() >= minute);
         self.cooldowns.retain(|_, cooling| cooling.until_ms > now_ms);
+        self.probations.prune(now_ms);
+    }
+
+    /// The right to try a deployment that is on probation. One that is named by its id is asked anyway.
+    fn probe(&mut self, id: &str, ignore_cooldown: bool, now_ms: u64) -> Option<Probe> {
+        let trips = self.trips(id, now_ms);
+        (trips > 0 && !ignore_cooldown).then(|| {
+            let (lead, serial) = &mut self.tokens;
+            *serial += 1;
+            Probe { token: format!("{lead}{serial}").into(), trips }
+        })
+    }
+
+    fn release(&mut self, hold: &Hold) {
+        if let Some(probe) = &hold.probe {
+            self.probations.release(&hold.member.id, &probe.token);
+        }
     }
 
     fn denial(&self, want: &Want, ignore_cooldown: bool, now_ms: u64) -> Option<Denial> {
         if !ignore_cooldown && let Some(cooling) = self.cooling(&want.member.id, now_ms) {
             return Some(Denial::Cooling { wait_ms: cooling.until_ms - now_ms });
+        }
+        if !ignore_cooldown && self.is_probing(&want.member.id) {
+            return Some(Denial::Probing { wait_ms: PROBING_WAIT_MS });
         }
         let minute = Minute::of(now_ms);
         let wait_ms = minute.left_ms(now_ms);
@@ -205,7 +280,8 @@ mod tests {
     }
 
     fn cooldown(length_ms: u64) -> Cooldown {
-        Cooldown { member: member(), length_ms, status: 429, reason: String::new() }
+        let (member, reason) = (member(), String::new());
+        Cooldown { member, length_ms, status: 429, reason, probation: false, probe: None }
     }
 
     fn hold_of(reserved: Reserved) -> Hold {

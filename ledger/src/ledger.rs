@@ -34,6 +34,8 @@ pub struct Cooling {
 }
 
 /// What the ledger says of one deployment, this replica's own unsent changes included.
+///
+/// One that has trips and does not cool down is *half-open*: on probation, one request at a time tries it.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Reading {
     /// Requests reserved in this minute.
@@ -46,6 +48,10 @@ pub struct Reading {
     pub fails: u64,
     /// Present while the deployment is out.
     pub cooldown: Option<Cooling>,
+    /// Cooldowns in a row that failures began, since it last proved itself.
+    pub trips: u64,
+    /// A request of the fleet is trying it right now.
+    pub probing: bool,
 }
 
 /// A recent copy of a group's values: it orders and hints, nothing is admitted by it.
@@ -89,17 +95,30 @@ pub struct Hold {
     pub member: Member,
     /// The window that was charged.
     pub minute: Minute,
+    /// When it was taken, in milliseconds since the Unix epoch by the ledger's clock.
+    pub began_ms: u64,
     /// Requests charged: 1, or 0 where nothing was reserved.
     pub rpm: u64,
     /// Tokens charged.
     pub tpm: u64,
+    /// Present where this call tries a deployment on probation.
+    pub probe: Option<Probe>,
+}
+
+/// The right to try a deployment on probation. There is one in the fleet; it ends with its hold.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Probe {
+    /// Whose it is.
+    pub token: Arc<str>,
+    /// Cooldowns in a row before this try.
+    pub trips: u64,
 }
 
 impl Hold {
     /// The hold of a call that no limit binds: nothing was charged, its settling still counts.
     #[must_use]
-    pub fn unreserved(member: Member, minute: Minute) -> Self {
-        Self { member, minute, rpm: 0, tpm: 0 }
+    pub fn unreserved(member: Member, began_ms: u64) -> Self {
+        Self { member, minute: Minute::of(began_ms), began_ms, rpm: 0, tpm: 0, probe: None }
     }
 }
 
@@ -109,6 +128,11 @@ pub enum Denial {
     /// It cools down for so many milliseconds more.
     Cooling {
         /// Milliseconds until the cooldown ends.
+        wait_ms: u64,
+    },
+    /// It is on probation, and another request tries it.
+    Probing {
+        /// Milliseconds after which to ask again. How the try ends is not known.
         wait_ms: u64,
     },
     /// Its requests of this minute are used up.
@@ -142,6 +166,7 @@ impl Denial {
     pub fn wait_ms(self) -> u64 {
         match self {
             Self::Cooling { wait_ms }
+            | Self::Probing { wait_ms }
             | Self::Rpm { wait_ms, .. }
             | Self::Tpm { wait_ms, .. }
             | Self::Share { wait_ms } => wait_ms,
@@ -208,6 +233,11 @@ pub struct Cooldown {
     pub status: u16,
     /// A short text for people, without secrets.
     pub reason: String,
+    /// After it the deployment has to prove itself: it ends in probation. Not so after a 429 that named its own
+    /// time, for then the time is all there is to wait for.
+    pub probation: bool,
+    /// The try that failed, if one did: its right ends with the cooldown's begin.
+    pub probe: Option<Probe>,
 }
 
 /// Where the ledger stands.
@@ -228,8 +258,13 @@ pub trait Ledger: Send + Sync + 'static {
     /// The group's recent values: at most 100 ms old under traffic.
     async fn view(&self, group: &Group) -> View;
 
-    /// Takes one slot at the first want that has room, or says of each why not.
+    /// Takes one slot at the first want that has room, or says of each why not. Of a deployment on probation it
+    /// is given to one request at a time.
     async fn reserve(&self, reserve: Reserve) -> Reserved;
+
+    /// The call has brought content: a probation that it began after has been passed. Settling a success says
+    /// the same.
+    fn answered(&self, hold: &Hold);
 
     /// Replaces a hold by what was used, whatever way the call ended.
     fn settle(&self, settle: Settle);

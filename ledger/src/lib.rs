@@ -10,7 +10,7 @@ pub mod scenario;
 pub use self::redis::{LedgerError, RedisLedger, RedisSettings};
 pub use clock::{Clock, ManualClock, Minute, SystemClock};
 pub use ledger::{
-    Cooldown, Cooling, Denial, Group, Hold, Ledger, Member, Outcome, Passed, Reading, Reserve, Reserved,
-    Settle, Status, View, Want,
+    Cooldown, Cooling, Denial, Group, Hold, Ledger, Member, Outcome, Passed, Probe, Reading, Reserve,
+    Reserved, Settle, Status, View, Want,
 };
 pub use memory::MemoryLedger;

@@ -44,6 +44,10 @@ impl Ledger for MemoryLedger {
         self.book().reserve(&reserve, self.now_ms())
     }
 
+    fn answered(&self, hold: &Hold) {
+        self.book().answered(hold, self.now_ms());
+    }
+
     fn settle(&self, settle: Settle) {
         self.book().settle(&settle, self.now_ms());
     }

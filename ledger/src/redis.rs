@@ -6,6 +6,7 @@ mod flush;
 mod keys;
 mod local;
 mod outage;
+mod probes;
 mod reserve;
 mod scripts;
 mod share;
@@ -21,7 +22,7 @@ use outage::Breaker;
 use redis::Client;
 use scripts::Scripts;
 use std::fmt;
-use std::sync::atomic::{AtomicI64, Ordering};
+use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
 use std::time::Duration;
 use tokio::sync::{Notify, Semaphore};
@@ -81,6 +82,7 @@ struct Shared {
     breaker: Breaker,
     in_flight: Semaphore,
     local: Mutex<Local>,
+    tokens: AtomicU64,
     views: Views,
     /// Shared by reads, held alone by a flush: so a read knows which changes of ours it contains.
     rest_order: tokio::sync::RwLock<()>,
@@ -144,6 +146,7 @@ impl RedisLedger {
             replica: uuid::Uuid::now_v7().to_string(),
             clock: Arc::clone(&clock),
         };
+        let local = Local::of(&heart.replica);
         let shared = Arc::new(Shared {
             client,
             keys,
@@ -156,7 +159,8 @@ impl RedisLedger {
             lines: RwLock::new(None),
             breaker: Breaker::new(),
             in_flight: Semaphore::new(IN_FLIGHT_MAX),
-            local: Mutex::default(),
+            local: Mutex::new(local),
+            tokens: AtomicU64::new(0),
             views: Views::default(),
             rest_order: tokio::sync::RwLock::new(()),
             flush_now: Notify::new(),
@@ -193,6 +197,11 @@ impl Shared {
         *self.lines.write().unwrap_or_else(PoisonError::into_inner) = lines;
     }
 
+    /// Unlike any other that this or another replica makes.
+    fn next_token(&self) -> String {
+        format!("{}:{}", self.heart.replica, self.tokens.fetch_add(1, Ordering::Relaxed))
+    }
+
     /// A panic elsewhere leaves counters that are still whole: each operation changes them in one go.
     fn local(&self) -> MutexGuard<'_, Local> {
         self.local.lock().unwrap_or_else(PoisonError::into_inner)
@@ -209,8 +218,17 @@ impl Ledger for RedisLedger {
         reserve::reserve(&self.shared, reserve).await
     }
 
+    fn answered(&self, hold: &Hold) {
+        if self.shared.local().answered(hold, self.now_ms()) {
+            self.shared.flush_now.notify_one();
+        }
+    }
+
     fn settle(&self, settle: Settle) {
-        self.shared.local().settle(&settle, self.now_ms());
+        // The end of a try frees others, or lets all traffic back.
+        if self.shared.local().settle(&settle, self.now_ms()) {
+            self.shared.flush_now.notify_one();
+        }
     }
 
     fn void(&self, hold: Hold) {

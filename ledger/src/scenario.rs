@@ -3,18 +3,20 @@
 //!
 //! ```text
 //! reserve [anyway] dep-a rpm=2 tpm=100 hold=10, dep-b rpm=1 [as LABEL]
-//!     -> granted dep-b rpm=1 tpm=0 [past dep-a rpm 2/2, dep-c tpm 100/100, dep-d cooling, dep-e share]
+//!     -> granted dep-b rpm=1 tpm=0 [past dep-a rpm 2/2, dep-c tpm 100/100, dep-d cooling, dep-e share, dep-f probing]
+//!     -> granted dep-b rpm=1 tpm=0 probe=2   (it is on probation after two trips, and this one tries it)
 //!     -> refused dep-a rpm 2/2, dep-b cooling
 //! unreserved dep-a as LABEL
 //! settle LABEL tokens=50 success|failure|neutral
+//! answered LABEL
 //! void LABEL
 //! cool dep-a 5s 429
+//! trip dep-a 5s 500 [by LABEL]    (a cooldown that ends in probation; LABEL's try has failed)
 //! view [dep-a dep-b]      (all that were named so far, unless some are named here)
-//!     -> dep-a rpm=1 tpm=50 calls=1 fails=0 cooling=no, dep-b rpm=0 tpm=0 calls=0 fails=0 cooling=429
+//!     -> dep-a rpm=1 tpm=50 calls=1 fails=0 cooling=no, dep-b rpm=0 tpm=0 calls=0 fails=0 cooling=429 [trips=1 [probing]]
 //! advance 60s
 //! flush
 //! ```
-use crate::clock::Minute;
 use crate::ledger::{
     Cooldown, Denial, Group, Hold, Ledger, Member, Outcome, Passed, Reading, Reserve, Reserved, Settle, Want,
 };
@@ -102,7 +104,9 @@ impl<A: AsyncFn(Duration)> Player<'_, A> {
                 self.ledger.drain().await;
                 Ok("ok".to_owned())
             }
-            "unreserved" | "settle" | "void" | "cool" => self.report(verb, rest).map(|()| "ok".to_owned()),
+            "unreserved" | "settle" | "answered" | "void" | "cool" | "trip" => {
+                self.report(verb, rest).map(|()| "ok".to_owned())
+            }
             _ => Err(format!("`{verb}` is no command")),
         }
     }
@@ -115,6 +119,9 @@ impl<A: AsyncFn(Duration)> Player<'_, A> {
         match self.ledger.reserve(Reserve { wants, ignore_cooldown }).await {
             Reserved::Granted { hold, rpm, tpm, passed, .. } => {
                 let mut answer = format!("granted {} rpm={rpm} tpm={tpm}", hold.member.id);
+                if let Some(probe) = &hold.probe {
+                    answer.push_str(&format!(" probe={}", probe.trips));
+                }
                 if !passed.is_empty() {
                     answer.push_str(" past ");
                     answer.push_str(&reasons(&passed, &members));
@@ -143,7 +150,7 @@ impl<A: AsyncFn(Duration)> Player<'_, A> {
         let words: Vec<&str> = rest.split_whitespace().collect();
         match (verb, words.as_slice()) {
             ("unreserved", [id, "as", label]) => {
-                let hold = Hold::unreserved(self.member(id), Minute::of(self.ledger.now_ms()));
+                let hold = Hold::unreserved(self.member(id), self.ledger.now_ms());
                 self.holds.insert((*label).to_owned(), hold);
             }
             ("settle", [label, tokens, outcome]) => {
@@ -161,11 +168,20 @@ impl<A: AsyncFn(Duration)> Player<'_, A> {
                 let hold = self.hold(label)?;
                 self.ledger.void(hold);
             }
-            ("cool", [id, length, status]) => {
+            ("answered", [label]) => {
+                let hold = self.holds.get(*label).ok_or_else(|| not_open(label))?;
+                self.ledger.answered(hold);
+            }
+            ("cool" | "trip", [id, length, status, by @ ..]) => {
                 let length_ms = u64::try_from(duration(length)?.as_millis()).map_err(|e| e.to_string())?;
                 let status = status.parse().map_err(|_| format!("`{status}` is no status"))?;
-                let member = self.member(id);
-                self.ledger.cool(Cooldown { member, length_ms, status, reason: "scenario".to_owned() });
+                let probe = match by {
+                    [] => None,
+                    ["by", label] => self.holds.get(*label).ok_or_else(|| not_open(label))?.probe.clone(),
+                    _ => return Err("want `by LABEL`, or nothing more".to_owned()),
+                };
+                let (member, reason, probation) = (self.member(id), "scenario".to_owned(), verb == "trip");
+                self.ledger.cool(Cooldown { member, length_ms, status, reason, probation, probe });
             }
             _ => return Err(format!("`{verb}` does not go like that")),
         }
@@ -197,8 +213,12 @@ impl<A: AsyncFn(Duration)> Player<'_, A> {
 
     /// A hold ends once, so its label does too.
     fn hold(&mut self, label: &str) -> Result<Hold, String> {
-        self.holds.remove(label).ok_or_else(|| format!("no open hold is labelled `{label}`"))
+        self.holds.remove(label).ok_or_else(|| not_open(label))
     }
+}
+
+fn not_open(label: &str) -> String {
+    format!("no open hold is labelled `{label}`")
 }
 
 /// The waits are left out: they shrink while a scenario plays on a real server.
@@ -207,6 +227,7 @@ fn reasons(passed: &[Passed], members: &[Member]) -> String {
         let id = members.get(index).map_or("?", |member| &*member.id);
         match denial {
             Denial::Cooling { .. } => format!("{id} cooling"),
+            Denial::Probing { .. } => format!("{id} probing"),
             Denial::Rpm { used, limit, .. } => format!("{id} rpm {used}/{limit}"),
             Denial::Tpm { used, limit, .. } => format!("{id} tpm {used}/{limit}"),
             Denial::Share { .. } => format!("{id} share"),
@@ -216,9 +237,11 @@ fn reasons(passed: &[Passed], members: &[Member]) -> String {
 }
 
 fn show(member: &Member, reading: &Reading) -> String {
-    let Reading { rpm, tpm, calls, fails, cooldown } = reading;
+    let Reading { rpm, tpm, calls, fails, cooldown, trips, probing } = reading;
     let cooling = cooldown.as_ref().map_or("no".to_owned(), |cooling| cooling.status.to_string());
-    format!("{} rpm={rpm} tpm={tpm} calls={calls} fails={fails} cooling={cooling}", member.id)
+    let trips = if *trips > 0 { format!(" trips={trips}") } else { String::new() };
+    let probing = if *probing { " probing" } else { "" };
+    format!("{} rpm={rpm} tpm={tpm} calls={calls} fails={fails} cooling={cooling}{trips}{probing}", member.id)
 }
 
 fn number(text: &str) -> Result<u64, String> {

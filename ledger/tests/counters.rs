@@ -2,7 +2,7 @@
 use crate::world::{
     PATIENT, World, cooldown, counter, get, group, hold_of, member, one, pttl, run, until, want,
 };
-use ledger::{Hold, Ledger, Minute, Outcome, RedisLedger, RedisSettings, Settle};
+use ledger::{Hold, Ledger, Outcome, RedisLedger, RedisSettings, Settle};
 use redis::aio::MultiplexedConnection;
 use std::sync::Arc;
 use tokio::task::JoinSet;
@@ -96,7 +96,7 @@ async fn a_counter_without_a_time_to_live_gets_one_again() {
     let tpm_only = ledger::Want { tpm_limit: Some(5), ..want("refused", None, 1) };
     ledger.reserve(one(tpm_only)).await;
     assert!(lives(&mut redis, "refused", "tpm").await);
-    let hold = Hold::unreserved(member("settled"), Minute::of(ledger.now_ms()));
+    let hold = Hold::unreserved(member("settled"), ledger.now_ms());
     ledger.settle(Settle { hold, tokens: 1, outcome: Outcome::Success });
     ledger.drain().await;
     assert!(lives(&mut redis, "settled", "tpm").await);
@@ -137,7 +137,7 @@ async fn many_members_are_flushed_and_viewed_whole() {
     let ledger = world.ledger(PATIENT).await;
     let ids: Vec<String> = (0..200).map(|n| format!("dep-{n}")).collect();
     for (n, id) in (1_u64..).zip(&ids) {
-        let hold = Hold::unreserved(member(id), Minute::of(ledger.now_ms()));
+        let hold = Hold::unreserved(member(id), ledger.now_ms());
         ledger.settle(Settle { hold, tokens: n, outcome: Outcome::Failure });
     }
     ledger.drain().await;

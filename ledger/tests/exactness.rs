@@ -146,9 +146,9 @@ async fn a_counter_is_never_created_outside_the_servers_minute() {
     for minute in [0, 99_999_999] {
         let answer: Vec<i64> = redis::cmd("EVAL")
             .arg(include_str!("../../lua/reserve.lua"))
-            .arg(3)
-            .arg(&["rpm", "tpm", "cooldown"])
-            .arg(&[0, minute, 5, -1, 7])
+            .arg(5)
+            .arg(&["rpm", "tpm", "cooldown", "trips", "probe"])
+            .arg(&[0, minute, 0, 15_000, 5, -1, 7])
             .query_async(&mut redis)
             .await
             .unwrap();

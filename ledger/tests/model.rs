@@ -1,8 +1,7 @@
 //! Random operations by seed: the embedded ledger is the model, the shared one must answer alike.
 use crate::world::{PATIENT, START_MS, World, group, member};
 use ledger::{
-    Cooldown, Denial, Hold, Ledger, ManualClock, MemoryLedger, Minute, Outcome, Reserve, Reserved, Settle,
-    Want,
+    Cooldown, Denial, Hold, Ledger, ManualClock, MemoryLedger, Outcome, Reserve, Reserved, Settle, Want,
 };
 use rand::rngs::StdRng;
 use rand::seq::IndexedRandom;
@@ -31,15 +30,19 @@ fn reserve(dice: &mut StdRng) -> Reserve {
 fn cooldown(dice: &mut StdRng) -> Cooldown {
     // The status follows from the end, for at equal ends it is open whose is kept.
     let length_ms = dice.random_range(0..20) * STEP_MS + STEP_MS / 2;
-    Cooldown { member: member(IDS.choose(dice).unwrap()), length_ms, status: 500, reason: String::new() }
+    let (member, probation) = (member(IDS.choose(dice).unwrap()), dice.random_bool(0.7));
+    Cooldown { member, length_ms, status: 500, reason: String::new(), probation, probe: None }
 }
 
 fn outcome(dice: &mut StdRng) -> Outcome {
     *[Outcome::Success, Outcome::Failure, Outcome::Neutral].choose(dice).unwrap()
 }
 
-/// All but what is left of a cooldown, which a server measures by its own clock.
-fn without_cooling_waits(mut reserved: Reserved) -> Reserved {
+/// All but what is left of a cooldown, which a server measures by its own clock, and the tokens, which differ.
+fn comparable(mut reserved: Reserved) -> Reserved {
+    if let Reserved::Granted { hold: Hold { probe: Some(probe), .. }, .. } = &mut reserved {
+        probe.token = "".into();
+    }
     let (Reserved::Granted { passed, .. } | Reserved::Refused { passed }) = &mut reserved;
     for (_, denial) in passed {
         if let Denial::Cooling { wait_ms } = denial {
@@ -47,6 +50,16 @@ fn without_cooling_waits(mut reserved: Reserved) -> Reserved {
         }
     }
     reserved
+}
+
+/// A try that fails cools its deployment again, before its right is given back.
+fn end(ledger: &dyn Ledger, hold: Hold, tokens: u64, outcome: Outcome) {
+    if hold.probe.is_some() && outcome == Outcome::Failure {
+        let (member, reason, probe) = (hold.member.clone(), String::new(), hold.probe.clone());
+        let length_ms = STEP_MS / 2;
+        ledger.cool(Cooldown { member, length_ms, status: 500, reason, probation: true, probe });
+    }
+    ledger.settle(Settle { hold, tokens, outcome });
 }
 
 async fn both_answer_alike(seed: u64) {
@@ -57,8 +70,8 @@ async fn both_answer_alike(seed: u64) {
     let clock = Arc::new(ManualClock::at(START_MS + STEP_MS / 2));
     let embedded = MemoryLedger::new(clock.clone());
     let group = group(&IDS);
-    let mut holds: Vec<Hold> = Vec::new();
-    let mut granted = 0;
+    let mut holds: Vec<(Hold, Hold)> = Vec::new();
+    let (mut granted, mut probed) = (0, 0);
 
     for operation in 0..OPERATIONS {
         let at = format!("seed {seed}, operation {operation}");
@@ -67,28 +80,36 @@ async fn both_answer_alike(seed: u64) {
                 // Between a report and its flush, only this replica's view knows of it.
                 shared.drain().await;
                 let reserve = reserve(&mut dice);
-                let want = without_cooling_waits(embedded.reserve(reserve.clone()).await);
-                let got = without_cooling_waits(shared.reserve(reserve).await);
-                assert_eq!(got, want, "{at}");
-                if let Reserved::Granted { hold, .. } = got {
-                    holds.push(hold);
+                let want = embedded.reserve(reserve.clone()).await;
+                let got = shared.reserve(reserve).await;
+                assert_eq!(comparable(got.clone()), comparable(want.clone()), "{at}");
+                if let (Reserved::Granted { hold: got, .. }, Reserved::Granted { hold: want, .. }) =
+                    (got, want)
+                {
+                    probed += usize::from(got.probe.is_some());
+                    holds.push((want, got));
                     granted += 1;
                 }
             }
-            40..60 if !holds.is_empty() => {
-                let hold = holds.swap_remove(dice.random_range(0..holds.len()));
-                let settle = Settle { hold, tokens: dice.random_range(0..80), outcome: outcome(&mut dice) };
-                embedded.settle(settle.clone());
-                shared.settle(settle);
+            40..57 if !holds.is_empty() => {
+                let (want, got) = holds.swap_remove(dice.random_range(0..holds.len()));
+                let outcome = outcome(&mut dice);
+                let tokens = dice.random_range(0..80);
+                end(&embedded, want, tokens, outcome);
+                end(&*shared, got, tokens, outcome);
+            }
+            57..60 if !holds.is_empty() => {
+                let (want, got) = &holds[dice.random_range(0..holds.len())];
+                embedded.answered(want);
+                shared.answered(got);
             }
             60..65 if !holds.is_empty() => {
-                let hold = holds.swap_remove(dice.random_range(0..holds.len()));
-                embedded.void(hold.clone());
-                shared.void(hold);
+                let (want, got) = holds.swap_remove(dice.random_range(0..holds.len()));
+                embedded.void(want);
+                shared.void(got);
             }
             65..70 => {
-                let hold =
-                    Hold::unreserved(member(IDS.choose(&mut dice).unwrap()), Minute::of(shared.now_ms()));
+                let hold = Hold::unreserved(member(IDS.choose(&mut dice).unwrap()), shared.now_ms());
                 let settle = Settle { hold, tokens: dice.random_range(0..80), outcome: outcome(&mut dice) };
                 embedded.settle(settle.clone());
                 shared.settle(settle);
@@ -111,6 +132,7 @@ async fn both_answer_alike(seed: u64) {
         }
     }
     assert!(granted > OPERATIONS / 20, "only {granted} were granted: the model was hardly used");
+    assert!(probed > OPERATIONS / 200, "only {probed} were tries: probation was hardly used");
 }
 
 #[tokio::test]

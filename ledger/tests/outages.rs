@@ -4,8 +4,7 @@ use crate::world::{
     STRICT, Wire, World, cooldown, counter, get, group, hold_of, is_granted, member, one, run, until, want,
 };
 use ledger::{
-    Clock, Denial, Hold, Ledger, Minute, Outcome, RedisLedger, RedisSettings, Reserved, Settle, Status,
-    SystemClock,
+    Clock, Denial, Hold, Ledger, Outcome, RedisLedger, RedisSettings, Reserved, Settle, Status, SystemClock,
 };
 use std::sync::Arc;
 use std::time::Duration;
@@ -77,7 +76,7 @@ async fn a_killed_redis_costs_no_request_its_answer_and_is_found_again() {
     }
     becomes(&ledger, Status::Away).await;
     ledger.settle(Settle {
-        hold: Hold::unreserved(member("dep-a"), Minute::of(ledger.now_ms())),
+        hold: Hold::unreserved(member("dep-a"), ledger.now_ms()),
         tokens: 7,
         outcome: Outcome::Failure,
     });
@@ -233,7 +232,7 @@ async fn a_key_that_is_no_counter_does_not_bring_the_ledger_down() {
     assert!(asked(&ledger, "dep-a", 5).await);
     assert!(asked(&ledger, "dep-b", 5).await);
     for id in ["dep-a", "dep-b"] {
-        let hold = Hold::unreserved(member(id), Minute::of(ledger.now_ms()));
+        let hold = Hold::unreserved(member(id), ledger.now_ms());
         ledger.settle(Settle { hold, tokens: 7, outcome: Outcome::Success });
     }
     // Whatever cannot be written to the one must not be written to the other again and again.

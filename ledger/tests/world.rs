@@ -47,7 +47,8 @@ pub(crate) fn one(want: Want) -> Reserve {
 }
 
 pub(crate) fn cooldown(id: &str, length_ms: u64) -> Cooldown {
-    Cooldown { member: member(id), length_ms, status: 429, reason: "too many".to_owned() }
+    let (member, reason) = (member(id), "too many".to_owned());
+    Cooldown { member, length_ms, status: 429, reason, probation: false, probe: None }
 }
 
 pub(crate) fn hold_of(reserved: Reserved) -> Hold {

@@ -15,6 +15,13 @@ pub struct Candidate<'a> {
 }
 
 impl Candidate<'_> {
+    /// Whether it is on probation: a cooldown that a failure began is over, and it has not proved itself since.
+    #[must_use]
+    pub fn half_open(&self, now_ms: u64) -> bool {
+        let cools = self.reading.cooldown.as_ref().is_some_and(|cooling| cooling.until_ms > now_ms);
+        self.reading.trips > 0 && !cools
+    }
+
     /// Whether the ledger's last word shows a limit used up. A hint: the window may have turned since.
     #[must_use]
     pub fn spent(&self) -> bool {
@@ -47,7 +54,8 @@ impl<'a> Candidates<'a> {
     /// All deployments of a group. A view that lacks a reading counts as an unused deployment.
     #[must_use]
     pub fn of(group: &'a Group, view: &'a View) -> Self {
-        static UNUSED: Reading = Reading { rpm: 0, tpm: 0, calls: 0, fails: 0, cooldown: None };
+        static UNUSED: Reading =
+            Reading { rpm: 0, tpm: 0, calls: 0, fails: 0, cooldown: None, trips: 0, probing: false };
         let kept = group.deployments.iter().enumerate().map(|(index, deployment)| Candidate {
             index,
             deployment,

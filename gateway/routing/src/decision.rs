@@ -3,6 +3,7 @@
 mod tests;
 
 use crate::{Candidate, Facts, Group, Removed, Strategy, gates};
+use std::collections::BTreeSet;
 use std::fmt;
 use std::sync::Arc;
 
@@ -15,6 +16,11 @@ pub enum Reason {
         left_ms: u64,
         /// The provider's status that began it.
         status: u16,
+    },
+    /// On probation, and another request tries it.
+    Probing {
+        /// Milliseconds after which to ask again.
+        wait_ms: u64,
     },
     /// Paused by an operator.
     Blocked,
@@ -45,6 +51,7 @@ impl Reason {
     pub fn wait_ms(&self) -> Option<u64> {
         match self {
             Self::Cooling { left_ms, .. } => Some(*left_ms),
+            Self::Probing { wait_ms } => Some(*wait_ms),
             Self::Blocked | Self::Order { .. } | Self::Excluded | Self::AlreadyFailed | Self::NotNamed => {
                 None
             }
@@ -58,6 +65,7 @@ impl fmt::Display for Reason {
             Self::Cooling { left_ms, status } => {
                 write!(f, "cools down for {:.1} s more after status {status}", *left_ms as f64 / 1000.0)
             }
+            Self::Probing { .. } => write!(f, "on probation, another request tries it"),
             Self::Blocked => write!(f, "blocked by model_info.blocked"),
             Self::Order { order: Some(order), serving } => write!(f, "order {order}, order {serving} serves"),
             Self::Order { order: None, serving } => write!(f, "no order, order {serving} serves"),
@@ -79,6 +87,8 @@ pub struct Ranked {
     pub score: f64,
     /// The view shows its limit spent: asked after all others, since the window may have turned.
     pub spent: bool,
+    /// It is on probation: asked before all others, and the ledger lets one request at a time try it.
+    pub probation: bool,
 }
 
 /// Why nothing is left.
@@ -125,8 +135,8 @@ impl Decision {
     }
 }
 
-/// Decides who is asked in which order: the gates remove, the strategy orders, and where limits bind, those
-/// whose limit the view shows spent go last. Pure: equal facts give equal decisions.
+/// Decides who is asked in which order: the gates remove, the strategy orders, one on probation goes first, and
+/// where limits bind, those whose limit the view shows spent go last. Pure: equal facts give equal decisions.
 #[must_use]
 pub fn decide(group: &Group, facts: &Facts<'_>) -> Decision {
     let (kept, removed) = gates::apply(group, facts).into_parts();
@@ -150,9 +160,10 @@ fn rank(facts: &Facts<'_>, mut kept: Vec<Candidate<'_>>) -> Vec<Ranked> {
         id: candidate.deployment.id.clone(),
         score,
         spent: facts.limits_bind && candidate.spent(),
+        probation: facts.only.is_none() && candidate.half_open(facts.now_ms),
     };
     let mut ranked: Vec<Ranked> = kept.iter().zip(scores).map(place).collect();
-    ranked.sort_by_key(|ranked| ranked.spent);
+    ranked.sort_by_key(|ranked| (ranked.spent, !ranked.probation));
     ranked
 }
 
@@ -161,16 +172,17 @@ fn rank(facts: &Facts<'_>, mut kept: Vec<Candidate<'_>>) -> Vec<Ranked> {
 fn why_nothing(group: &Group, facts: &Facts<'_>, removed: &[Removed]) -> Nothing {
     let Some(last) = removed.last() else { return Nothing::Empty };
     let mut reason = last.reason.clone();
-    let mut waits_ms: Vec<u64> = removed.iter().filter_map(|removed| removed.reason.wait_ms()).collect();
-    waits_ms.sort_unstable();
-    waits_ms.dedup();
-    for wait_ms in waits_ms {
+    let mut waits_ms: BTreeSet<u64> = removed.iter().filter_map(|removed| removed.reason.wait_ms()).collect();
+    while let Some(wait_ms) = waits_ms.pop_first() {
         let later = Facts { now_ms: facts.now_ms.saturating_add(wait_ms), ..facts.clone() };
         let (kept, removed) = gates::apply(group, &later).into_parts();
         match removed.last() {
             Some(last) if kept.is_empty() => reason = last.reason.clone(),
             _ => return Nothing::Passing { wait_ms },
         }
+        // One passing reason may stand behind another: on probation once it has cooled down.
+        let further = removed.iter().filter_map(|removed| removed.reason.wait_ms());
+        waits_ms.extend(further.map(|further_ms| wait_ms.saturating_add(further_ms)));
     }
     Nothing::Lasting(reason)
 }

@@ -1,6 +1,6 @@
 //! Groups and facts for tests, from words: a request (`only=a excluded=a,b failed=c strategy=... limits`)
 //! and a deployment a line (`a order=1 weight=9 rpm=10 tpm=100 price=1+2 blocked used-rpm=3 used-tpm=7
-//! cooling=5000`, the last in milliseconds left).
+//! cooling=5000 trips=1 probing`, `cooling` in milliseconds left).
 use crate::{Candidates, Deployment, Facts, Gate, Group, Price, Strategy, decide};
 use ledger::{Cooling, Minute, Reading, View};
 use rand::rngs::SmallRng;
@@ -64,13 +64,16 @@ impl World {
                     ("used-rpm", 0.4, 4),
                     ("used-tpm", 0.3, 4),
                     ("cooling", 0.3, 3),
+                    ("trips", 0.3, 2),
                 ] {
                     if dice.random_bool(chance) {
                         line += &format!(" {word}={}", dice.random_range(0..=most));
                     }
                 }
-                if dice.random_bool(0.2) {
-                    line += " blocked";
+                for word in [" blocked", " probing"] {
+                    if dice.random_bool(0.2) {
+                        line += word;
+                    }
                 }
                 if dice.random_bool(0.5) {
                     line += &format!(" price={}+{}", dice.random_range(0..3), dice.random_range(0..3));
@@ -153,6 +156,8 @@ fn deployment(line: &str) -> (Arc<Deployment>, Reading) {
             }
             ("used-rpm", used) => reading.rpm = used.parse().unwrap(),
             ("used-tpm", used) => reading.tpm = used.parse().unwrap(),
+            ("trips", trips) => reading.trips = trips.parse().unwrap(),
+            ("probing", "") => reading.probing = true,
             ("cooling", left_ms) => {
                 let until_ms = NOW_MS + left_ms.parse::<u64>().unwrap();
                 reading.cooldown = Some(Cooling { until_ms, status: 429 });

@@ -156,6 +156,8 @@ pub(super) const CACHE_PARAMS: Keys = Keys {
         supported_call_types ttl",
 };
 
-pub(super) const ONEGATE: Keys = Keys { acted: "ledger", ignored: "" };
+pub(super) const ONEGATE: Keys = Keys { acted: "breaker ledger", ignored: "" };
+
+pub(super) const BREAKER: Keys = Keys { acted: "backoff", ignored: "" };
 
 pub(super) const LEDGER: Keys = Keys { acted: "namespace", ignored: "" };

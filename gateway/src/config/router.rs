@@ -37,6 +37,7 @@ const OTHER_CHECKS: [&str; 7] = [
 pub(super) fn settings(
     router: &Section<'_>,
     litellm: &Section<'_>,
+    onegate: &Section<'_>,
     names: &fallbacks::Known<'_>,
     problems: &mut Problems,
 ) -> Settings {
@@ -46,6 +47,8 @@ pub(super) fn settings(
     let pre_call_checks = router.read("enable_pre_call_checks", Field::flag, problems).unwrap_or(false);
     let enforce = router.read("optional_pre_call_checks", enforces_limits, problems).unwrap_or(false);
     let (fallbacks, default_fallbacks) = fallbacks::read(router, litellm, names, problems);
+    let breaker = onegate.section("breaker", problems);
+    known::check(&breaker, &keys::BREAKER, problems);
     let max_fallbacks =
         either(router, litellm, "max_fallbacks", Field::few, problems).unwrap_or(MAX_FALLBACKS);
     Settings {
@@ -55,6 +58,7 @@ pub(super) fn settings(
         num_retries: either(router, litellm, "num_retries", Field::few, problems).unwrap_or(NUM_RETRIES),
         retry_after: router.read("retry_after", Field::seconds, problems).unwrap_or_default(),
         cooldown: router.read("cooldown_time", cooldown, problems).unwrap_or(COOLDOWN),
+        backoff: breaker.read("backoff", backoff, problems).unwrap_or(1.0),
         cooldowns_disabled: router.read("disable_cooldowns", Field::flag, problems).unwrap_or(false),
         allowed_fails: either(router, litellm, "allowed_fails", Field::count, problems),
         fallbacks,
@@ -121,6 +125,16 @@ fn cooldown(field: &Field<'_>, problems: &mut Problems) -> Option<Duration> {
         return None;
     }
     Some(cooldown)
+}
+
+fn backoff(field: &Field<'_>, problems: &mut Problems) -> Option<f64> {
+    let backoff = field.number(problems)?;
+    if !(1.0..=10.0).contains(&backoff) {
+        let problem = field.error("`backoff` multiplies the cooldown at each failed try");
+        problems.push(problem.allowed("1 (always the same) to 10"));
+        return None;
+    }
+    Some(backoff)
 }
 
 fn enforces_limits(field: &Field<'_>, problems: &mut Problems) -> Option<bool> {

@@ -37,10 +37,12 @@ pub(super) async fn explain(
 /// A decision as JSON.
 #[must_use]
 pub(super) fn shown(decision: &Decision, group: &Group, view: &View) -> Value {
-    let ranked = decision
-        .ranked
-        .iter()
-        .map(|ranked| json!({"deployment": ranked.id, "score": ranked.score, "limit_spent": ranked.spent}));
+    let ranked = decision.ranked.iter().map(|ranked| {
+        json!({
+            "deployment": ranked.id, "score": ranked.score, "limit_spent": ranked.spent,
+            "on_probation": ranked.probation,
+        })
+    });
     let removed = decision.removed.iter().map(|removed| {
         json!({"deployment": removed.id, "gate": removed.gate, "reason": removed.reason.to_string()})
     });
@@ -63,6 +65,8 @@ fn ledger_values(group: &Group, view: &View) -> Map<String, Value> {
             "calls": reading.calls,
             "fails": reading.fails,
             "cooldown_until_ms": cooldown.map(|cooling| cooling.until_ms),
+            "trips": reading.trips,
+            "probing": reading.probing,
         });
         (deployment.member.id.to_string(), value)
     });

@@ -8,7 +8,7 @@ use crate::catalog::{Catalog, Deployment, Group, Target};
 use crate::prompt::Prompt;
 use crate::providers::{self, CallLimits, Plain, Reply, Usage};
 use crate::refusal::Busy;
-use ledger::{Denial, Hold, Minute, Outcome, Passed, Reserve, Reserved, Want};
+use ledger::{Denial, Hold, Outcome, Passed, Reserve, Reserved, Want};
 use routing::{Decision, Nothing, Resolved};
 use std::sync::Arc;
 use std::time::Duration;
@@ -81,6 +81,7 @@ impl Call<'_> {
             Ok(Reply::Stream(stream)) => {
                 let aftermath = self.aftermath(place);
                 let estimate = prompt.input_tokens_estimate();
+                lease.answered();
                 let relay = Relay::new(stream, lease, aftermath, estimate);
                 Ok(Served { answer: Answer::Stream(Box::new(relay)), deployment, provider_took })
             }
@@ -104,8 +105,8 @@ impl Call<'_> {
         }
     }
 
-    /// Takes a slot. No round trip where the first in the ranking has no limit, unless something already
-    /// failed: then its peers' cooldowns may be newer than the view.
+    /// Takes a slot. No round trip where the first in the ranking has no limit and is not on probation, unless
+    /// something already failed: then its peers' cooldowns may be newer than the view.
     async fn reserve(&self, decision: &Decision) -> Result<(usize, Lease), Miss> {
         if let Some(nothing) = decision.nothing_left() {
             return Err(self.nobody(decision, nothing));
@@ -128,10 +129,11 @@ impl Call<'_> {
             })
             .collect();
         let ledger = &self.app.ledger;
-        if !self.again && wants.first().is_some_and(|want| want.rpm_limit.or(want.tpm_limit).is_none()) {
+        let limited = wants.first().is_none_or(|want| want.rpm_limit.or(want.tpm_limit).is_some());
+        if !self.again && !limited && !decision.ranked[0].probation {
             let place = decision.ranked[0].index;
             let member = self.group().deployments[place].member.clone();
-            let hold = Hold::unreserved(member, Minute::of(ledger.now_ms()));
+            let hold = Hold::unreserved(member, ledger.now_ms());
             return Ok((place, Lease::new(ledger.clone(), hold)));
         }
         let ignore_cooldown = self.resolved.only.is_some();
@@ -165,6 +167,9 @@ impl Call<'_> {
             let id = decision.ranked[*index].id.clone();
             match denial {
                 Denial::Cooling { wait_ms } => cooling.push((id, *wait_ms)),
+                Denial::Probing { .. } => {
+                    limited.push((id, "on probation, another request tries it".to_owned()));
+                }
                 Denial::Rpm { used, limit, .. } => limited.push((id, format!("rpm {used}/{limit}"))),
                 Denial::Tpm { used, limit, .. } => limited.push((id, format!("tpm {used}/{limit}"))),
                 Denial::Share { .. } => limited.push((id, "share of this replica alone".to_owned())),

@@ -1,5 +1,5 @@
 //! A hold that cannot be forgotten: however an attempt ends, its reservation is settled or given back.
-use ledger::{Hold, Ledger, Outcome, Settle};
+use ledger::{Hold, Ledger, Outcome, Probe, Settle};
 use std::sync::Arc;
 
 /// A reservation in the hands of one attempt. Dropped before the call was sent it is given back; after that it
@@ -24,6 +24,19 @@ impl Lease {
         self.tokens_so_far = tokens;
     }
 
+    /// Content has come: if the deployment was on probation, it has proved itself.
+    pub fn answered(&self) {
+        if let Some(hold) = &self.hold {
+            self.ledger.answered(hold);
+        }
+    }
+
+    /// The right to try the deployment, if it is on probation.
+    #[must_use]
+    pub fn probe(&self) -> Option<&Probe> {
+        self.hold.as_ref().and_then(|hold| hold.probe.as_ref())
+    }
+
     /// Replaces the hold by what was used.
     pub fn settle(mut self, tokens: u64, outcome: Outcome) {
         if let Some(hold) = self.hold.take() {
@@ -34,7 +47,7 @@ impl Lease {
     /// The call never reached the provider: the slot goes back, and the failure still counts.
     pub fn not_sent(mut self) {
         if let Some(hold) = self.hold.take() {
-            let bare = Hold::unreserved(hold.member.clone(), hold.minute);
+            let bare = Hold::unreserved(hold.member.clone(), hold.began_ms);
             self.ledger.void(hold);
             self.ledger.settle(Settle { hold: bare, tokens: 0, outcome: Outcome::Failure });
         }

@@ -112,6 +112,7 @@ impl Metrics {
         for (_, denial) in passed {
             let reason = match denial {
                 Denial::Cooling { .. } => "cooling",
+                Denial::Probing { .. } => "probing",
                 Denial::Rpm { .. } => "rpm",
                 Denial::Tpm { .. } => "tpm",
                 Denial::Share { .. } => "share",

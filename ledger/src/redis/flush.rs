@@ -4,9 +4,11 @@ use super::Shared;
 use super::connect::{Lines, within};
 use super::cooldown_value;
 use super::keys::Counter;
-use super::local::{Delta, Unsent, Window};
+use super::local::{After, Delta, Unsent, Window};
 use super::outage::Line;
+use super::probes::{Ended, PROBE_MS};
 use super::scripts::{Call, send_all};
+use crate::book::PROBATION_OUTLIVES_MS;
 use redis::{RedisResult, Value};
 use std::sync::Arc;
 use std::time::Duration;
@@ -49,7 +51,14 @@ pub(super) async fn drain(shared: &Shared) {
 /// One call of a script and what it carries, so that it can be put back.
 enum Load {
     Changes(Vec<(Window, Unsent)>),
-    Cooldown { id: Arc<str>, until_ms: u64 },
+    Cooldown {
+        id: Arc<str>,
+        until_ms: u64,
+    },
+    /// A try that ended, or a call that may end a probation.
+    Ended(Arc<str>, Ended),
+    /// Is asked for again when it is due again.
+    Renewal,
 }
 
 /// Writes what is unsent now. Nothing else may be read or written by the same line meanwhile, so that a view
@@ -84,15 +93,34 @@ fn pack(shared: &Shared, now_ms: u64) -> Vec<(Load, Call<'_>)> {
     let mut local = shared.local();
     let changes = local.take_unsent(now_ms);
     let cooldowns = local.unsent_cooldowns();
+    let (ended, renewals) = (local.probes().take_ended(), local.probes().renewals(now_ms));
     drop(local);
 
-    let mut packed = Vec::new();
+    // A success that is untold came before the cooldown that is unsent, else it would not count. A right is given
+    // back only after the cooldown that the try began, or another could try in between.
+    let (succeeded, released): (Vec<_>, Vec<_>) =
+        ended.into_iter().partition(|(_, ended)| ended.success_began_ms.is_some());
+    let mut packed: Vec<_> =
+        succeeded.into_iter().map(|(id, ended)| told(shared, id, ended, now_ms)).collect();
     for (id, unsent) in cooldowns {
         let until_ms = unsent.cooling.until_ms;
         let value = cooldown_value::write(&unsent.cooling, &unsent.reason, now_ms);
         let length_ms = until_ms.saturating_sub(now_ms).to_string();
-        let (keys, args) = (vec![shared.keys.cooldown(&id)], vec![value, length_ms]);
+        let after = match unsent.after {
+            After::Nothing => "0",
+            After::Probation => "1",
+            After::Trip => "2",
+        };
+        let keys = vec![shared.keys.cooldown(&id), shared.keys.trips(&id), shared.keys.probe(&id)];
+        let token = unsent.token.as_deref().unwrap_or_default().to_owned();
+        let args = vec![value, length_ms, after.to_owned(), PROBATION_OUTLIVES_MS.to_string(), token];
         packed.push((Load::Cooldown { id, until_ms }, Call { script: &shared.scripts.cool, keys, args }));
+    }
+    packed.extend(released.into_iter().map(|(id, ended)| told(shared, id, ended, now_ms)));
+    for (id, token) in renewals {
+        let keys = vec![shared.keys.trips(&id), shared.keys.probe(&id)];
+        let args = vec![token.to_string(), PROBE_MS.to_string()];
+        packed.push((Load::Renewal, Call { script: &shared.scripts.probe, keys, args }));
     }
     for members in changes.chunks(CALL_MEMBERS_MAX) {
         let (keys, args) = members.iter().flat_map(|change| increments(shared, change)).unzip();
@@ -102,6 +130,17 @@ fn pack(shared: &Shared, now_ms: u64) -> Vec<(Load, Call<'_>)> {
         }
     }
     packed
+}
+
+/// Tells of a try or a call that ended.
+fn told(shared: &Shared, id: Arc<str>, ended: Ended, now_ms: u64) -> (Load, Call<'_>) {
+    let keys = vec![shared.keys.cooldown(&id), shared.keys.trips(&id), shared.keys.probe(&id)];
+    let token = ended.token.as_deref().unwrap_or_default().to_owned();
+    let (succeeded, began_ms) = (ended.success_began_ms.is_some(), ended.success_began_ms.unwrap_or(now_ms));
+    let age_ms = now_ms.saturating_sub(began_ms);
+    let args =
+        vec![token, u8::from(succeeded).to_string(), age_ms.to_string(), PROBATION_OUTLIVES_MS.to_string()];
+    (Load::Ended(id, ended), Call { script: &shared.scripts.probe_done, keys, args })
 }
 
 fn increments(shared: &Shared, ((minute, member), unsent): &(Window, Unsent)) -> Vec<(String, String)> {
@@ -133,15 +172,19 @@ fn acknowledge(shared: &Shared, load: Load, answer: RedisResult<Value>) -> Redis
 /// Keeps what may be asked for again: all of it if it surely has not run; else what increases, and once only,
 /// for a counter may be too high but never too low. Cooldowns were never taken out.
 fn put_back(shared: &Shared, load: Load, ran_nothing: bool) {
-    if let Load::Changes(changes) = load {
-        let mut local = shared.local();
-        for (window, unsent) in changes {
-            let kept = if ran_nothing {
-                unsent
-            } else {
-                Unsent { fresh: Delta::default(), again: unsent.fresh.increases() }
-            };
-            local.put_back(window, kept);
+    match load {
+        Load::Changes(changes) => {
+            let mut local = shared.local();
+            for (window, unsent) in changes {
+                let kept = if ran_nothing {
+                    unsent
+                } else {
+                    Unsent { fresh: Delta::default(), again: unsent.fresh.increases() }
+                };
+                local.put_back(window, kept);
+            }
         }
+        Load::Ended(id, ended) => shared.local().probes().put_back(&id, ended),
+        Load::Cooldown { .. } | Load::Renewal => {}
     }
 }

@@ -47,6 +47,16 @@ impl Keys {
         format!("{}deployment:{id}:cooldown", self.lead)
     }
 
+    /// `deployment:<id>:trips`, how often it failed in a row: there while it is out or on probation.
+    pub(super) fn trips(&self, id: &str) -> String {
+        format!("{}deployment:{id}:trips", self.lead)
+    }
+
+    /// `deployment:<id>:probe`, the token of who tries it.
+    pub(super) fn probe(&self, id: &str) -> String {
+        format!("{}deployment:{id}:probe", self.lead)
+    }
+
     /// `onegate:replicas`, who lives.
     pub(super) fn replicas(&self) -> String {
         format!("{}onegate:replicas", self.lead)

@@ -1,10 +1,12 @@
 //! What this replica knows by itself: a book of all that it did, and the part of it that Redis has not got yet.
 //! Both are bounded by the deployments and two minutes, however long Redis is away.
+use super::probes::Probes;
 use super::share::{Seen, share};
 use crate::book::{Book, Counts, Settled};
 use crate::clock::Minute;
-use crate::ledger::{Cooldown, Cooling, Denial, Hold, Member, Passed, Reserve, Reserved, Settle};
+use crate::ledger::{Cooldown, Cooling, Denial, Hold, Member, Outcome, Passed, Reserve, Reserved, Settle};
 use std::collections::HashMap;
+use std::collections::hash_map::Entry;
 use std::sync::Arc;
 
 /// Changes of one member's counters in one minute.
@@ -70,11 +72,23 @@ impl Unsent {
     }
 }
 
+/// What a cooldown leaves behind.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) enum After {
+    Nothing,
+    /// It was out already when the failure came: on probation afterwards, but no further trip.
+    Probation,
+    Trip,
+}
+
 /// A cooldown that was not written yet.
 #[derive(Debug, Clone)]
 pub(super) struct UnsentCooldown {
     pub(super) cooling: Cooling,
     pub(super) reason: String,
+    pub(super) after: After,
+    /// The right to try that ends with it.
+    pub(super) token: Option<Arc<str>>,
 }
 
 pub(super) type Window = (Minute, Member);
@@ -85,39 +99,80 @@ pub(super) struct Local {
     book: Book,
     unsent: HashMap<Window, Unsent>,
     cooldowns: HashMap<Arc<str>, UnsentCooldown>,
+    probes: Probes,
     /// rpm and tpm as Redis last showed them.
     seen: HashMap<Window, (Seen, Seen)>,
 }
 
 impl Local {
+    pub(super) fn of(replica: &str) -> Self {
+        Self { book: Book::of(&format!("{replica}:alone")), ..Self::default() }
+    }
+
     /// Redis granted this hold.
     pub(super) fn granted(&mut self, hold: &Hold, now_ms: u64) {
         self.book.prune(now_ms);
         self.book.charge(hold);
+        self.probes.begin(hold, now_ms);
     }
 
-    pub(super) fn settle(&mut self, settle: &Settle, now_ms: u64) {
+    /// The call has brought content; true if Redis should hear of it soon.
+    pub(super) fn answered(&mut self, hold: &Hold, now_ms: u64) -> bool {
+        let id = &hold.member.id;
+        let proves = self.book.trips(id, now_ms) > 0 || hold.probe.is_some() && self.probes.is_trying(id);
+        let tells = proves && self.book.cooling(id, now_ms).is_none();
+        if tells {
+            self.probes.succeed(hold, now_ms);
+            if self.book.answered(hold, now_ms) {
+                self.probes.stop_renewing(id);
+            }
+        }
+        tells
+    }
+
+    /// Replaces a hold by what was used; true if Redis should hear of it soon.
+    pub(super) fn settle(&mut self, settle: &Settle, now_ms: u64) -> bool {
+        let answered = settle.outcome == Outcome::Success && self.answered(&settle.hold, now_ms);
+        let released = self.probes.release(&settle.hold, now_ms);
         self.book.settle(settle, now_ms);
         let Settled { unused, beyond, calls, fails } = Settled::of(settle);
         let Hold { member, minute, .. } = &settle.hold;
         self.change(*minute, member, Delta { tpm: -signed(unused), ..Delta::default() });
         let (calls, fails) = (signed(calls), signed(fails));
         self.change(Minute::of(now_ms), member, Delta { rpm: 0, tpm: signed(beyond), calls, fails });
+        answered || released
     }
 
     pub(super) fn void(&mut self, hold: &Hold, now_ms: u64) {
         self.book.void(hold, now_ms);
+        self.probes.release(hold, now_ms);
         let delta = Delta { rpm: -signed(hold.rpm), tpm: -signed(hold.tpm), ..Delta::default() };
         self.change(hold.minute, &hold.member, delta);
     }
 
     pub(super) fn cool(&mut self, cooldown: Cooldown, now_ms: u64) {
+        let after = match (cooldown.probation, self.book.cooling(&cooldown.member.id, now_ms)) {
+            (false, _) => After::Nothing,
+            (true, Some(_)) => After::Probation,
+            (true, None) => After::Trip,
+        };
         self.book.cool(&cooldown, now_ms);
         let cooling =
             Cooling { until_ms: now_ms.saturating_add(cooldown.length_ms), status: cooldown.status };
-        let unsent = self.cooldowns.get(&cooldown.member.id);
-        if unsent.is_none_or(|unsent| unsent.cooling.until_ms < cooling.until_ms) {
-            self.cooldowns.insert(cooldown.member.id, UnsentCooldown { cooling, reason: cooldown.reason });
+        let Cooldown { member, reason, probe, .. } = cooldown;
+        let token = probe.map(|probe| probe.token);
+        match self.cooldowns.entry(member.id) {
+            Entry::Vacant(place) => {
+                place.insert(UnsentCooldown { cooling, reason, after, token });
+            }
+            Entry::Occupied(mut unsent) => {
+                let unsent = unsent.get_mut();
+                unsent.after = unsent.after.max(after);
+                unsent.token = token.or(unsent.token.take());
+                if unsent.cooling.until_ms < cooling.until_ms {
+                    (unsent.cooling, unsent.reason) = (cooling, reason);
+                }
+            }
         }
     }
 
@@ -149,6 +204,7 @@ impl Local {
         }
         match self.book.reserve(&reserve, now_ms) {
             Reserved::Granted { index, hold, rpm, tpm, passed } => {
+                self.probes.begin(&hold, now_ms);
                 let delta = Delta { rpm: signed(hold.rpm), tpm: signed(hold.tpm), ..Delta::default() };
                 self.change(hold.minute, &hold.member, delta);
                 Reserved::Granted { index, hold, rpm, tpm, passed: as_shares(passed) }
@@ -172,6 +228,37 @@ impl Local {
         self.book.cooling(id, now_ms)
     }
 
+    /// Cooldowns in a row that failures began.
+    pub(super) fn trips(&self, id: &str, now_ms: u64) -> u64 {
+        self.book.trips(id, now_ms)
+    }
+
+    /// A request of this replica tries it.
+    pub(super) fn is_probing(&self, id: &str) -> bool {
+        self.book.is_probing(id)
+    }
+
+    /// A request of this replica tries it, and nothing else stands against it.
+    pub(super) fn is_trying(&self, id: &str, now_ms: u64) -> bool {
+        self.book.is_probing(id) && self.book.cooling(id, now_ms).is_none()
+    }
+
+    /// Takes over the trips as Redis has them, save where ours are still unsent.
+    pub(super) fn learn_trips(&mut self, id: &Arc<str>, trips: u64) {
+        let unsent_trip = self.cooldowns.get(id).is_some_and(|unsent| unsent.after != After::Nothing);
+        if !unsent_trip && !self.probes.has_untold_success(id) {
+            self.book.learn_trips(id, trips);
+            if trips == 0 {
+                self.probes.stop_renewing(id);
+            }
+        }
+    }
+
+    /// What Redis is to be told of probations, and what is told already.
+    pub(super) fn probes(&mut self) -> &mut Probes {
+        &mut self.probes
+    }
+
     /// A cooldown that this replica has set and Redis has not got, so that no script can obey it yet.
     pub(super) fn unsent_cooling(&self, id: &str, now_ms: u64) -> Option<&Cooling> {
         self.cooldowns.get(id).map(|unsent| &unsent.cooling).filter(|cooling| cooling.until_ms > now_ms)
@@ -189,7 +276,7 @@ impl Local {
     }
 
     pub(super) fn has_unsent(&self) -> bool {
-        !self.unsent.is_empty() || !self.cooldowns.is_empty()
+        !self.unsent.is_empty() || !self.cooldowns.is_empty() || self.probes.has_untold()
     }
 
     /// Hands out all unsent changes; those of windows that nobody reads any more are forgotten.
@@ -228,8 +315,10 @@ impl Local {
             self.change(minute, &member, self.written(minute, &member).increases());
         }
         for (id, cooling) in self.book.cooldowns(now_ms) {
-            let unsent = || UnsentCooldown { cooling: cooling.clone(), reason: String::new() };
-            self.cooldowns.entry(Arc::clone(id)).or_insert_with(unsent);
+            let after = if self.book.trips(id, now_ms) > 0 { After::Trip } else { After::Nothing };
+            let (cooling, reason) = (cooling.clone(), String::new());
+            let unsent = UnsentCooldown { cooling, reason, after, token: None };
+            self.cooldowns.entry(Arc::clone(id)).or_insert(unsent);
         }
     }
 
@@ -239,6 +328,7 @@ impl Local {
         self.unsent.retain(|(minute, _), _| minute.next() >= Minute::of(now_ms));
         self.seen.retain(|(minute, _), _| *minute >= Minute::of(now_ms));
         self.cooldowns.retain(|_, unsent| unsent.cooling.until_ms > now_ms);
+        self.probes.forget(now_ms);
     }
 
     fn change(&mut self, minute: Minute, member: &Member, delta: Delta) {
@@ -252,7 +342,7 @@ impl Local {
 fn as_shares(passed: Vec<Passed>) -> Vec<Passed> {
     let as_share = |denial| match denial {
         Denial::Rpm { wait_ms, .. } | Denial::Tpm { wait_ms, .. } => Denial::Share { wait_ms },
-        Denial::Cooling { .. } | Denial::Share { .. } => denial,
+        Denial::Cooling { .. } | Denial::Probing { .. } | Denial::Share { .. } => denial,
     };
     passed.into_iter().map(|(index, denial)| (index, as_share(denial))).collect()
 }
@@ -264,7 +354,7 @@ fn signed(count: u64) -> i64 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::ledger::{Outcome, Want};
+    use crate::ledger::Want;
 
     const NOW_MS: u64 = 1_796_075_410_000;
 
@@ -273,7 +363,12 @@ mod tests {
     }
 
     fn hold(tpm: u64) -> Hold {
-        Hold { member: member(), minute: Minute::of(NOW_MS), rpm: 1, tpm }
+        Hold { rpm: 1, tpm, ..Hold::unreserved(member(), NOW_MS) }
+    }
+
+    fn cooldown(length_ms: u64) -> Cooldown {
+        let (member, reason) = (member(), String::new());
+        Cooldown { member, length_ms, status: 429, reason, probation: false, probe: None }
     }
 
     fn admitted_by_share(mut local: Local, limit: u64, replicas: u64) -> usize {
@@ -334,8 +429,7 @@ mod tests {
     fn a_shorter_cooldown_does_not_displace_an_unsent_longer_one() {
         let mut local = Local::default();
         for length_ms in [5_000, 1_000] {
-            let cooldown = Cooldown { member: member(), length_ms, status: 429, reason: String::new() };
-            local.cool(cooldown, NOW_MS);
+            local.cool(cooldown(length_ms), NOW_MS);
         }
         assert_eq!(local.unsent_cooldowns()[0].1.cooling.until_ms, NOW_MS + 5_000);
         local.cooldown_written("dep-a", NOW_MS + 1_000);
@@ -347,8 +441,7 @@ mod tests {
     #[test]
     fn a_cooldown_that_redis_no_longer_has_is_over_unless_it_is_unsent() {
         let mut local = Local::default();
-        let cooldown = Cooldown { member: member(), length_ms: 5_000, status: 429, reason: String::new() };
-        local.cool(cooldown, NOW_MS);
+        local.cool(cooldown(5_000), NOW_MS);
         local.learn(&member().id, None, NOW_MS);
         assert!(local.cooling("dep-a", NOW_MS).is_some());
         local.cooldown_written("dep-a", NOW_MS + 5_000);

@@ -5,15 +5,17 @@ use super::connect::{Lines, missed};
 use super::keys::Counter;
 use super::local::Local;
 use super::outage::Line;
+use super::probes::PROBE_MS;
+use crate::book::PROBING_WAIT_MS;
 use crate::clock::Minute;
-use crate::ledger::{Denial, Hold, Passed, Reserve, Reserved, Want};
+use crate::ledger::{Denial, Hold, Passed, Probe, Reserve, Reserved, Want};
 use redis::{Cmd, ErrorKind, RedisError, RedisResult};
 use tokio::sync::SemaphorePermit;
 use tokio::time::timeout_at;
 
 /// Candidates a call: most requests get the first, and reading ten costs Redis four times as much.
 const CALL_WANTS_MAX: usize = 3;
-const KEYS_PER_WANT: usize = 3;
+const KEYS_PER_WANT: usize = 5;
 /// How often a call is repeated with the server's minute. Twice disagreeing means that its clock jumps.
 const TURNS_MAX: usize = 2;
 
@@ -86,7 +88,7 @@ fn see_refused(shared: &Shared, local: &mut Local, reserve: &Reserve, refused: &
         let counts = match denial {
             Denial::Rpm { used, .. } => (Some(used), None),
             Denial::Tpm { used, .. } => (None, Some(used)),
-            Denial::Cooling { .. } | Denial::Share { .. } => continue,
+            Denial::Cooling { .. } | Denial::Probing { .. } | Denial::Share { .. } => continue,
         };
         let Some(want) = reserve.wants.get(index) else { continue };
         let ours = local.written(minute, &want.member);
@@ -94,7 +96,7 @@ fn see_refused(shared: &Shared, local: &mut Local, reserve: &Reserve, refused: &
     }
 }
 
-/// Sets aside what cools down by a cooldown that Redis has not got yet.
+/// Sets aside what cools down by a cooldown that Redis has not got yet, and what this replica itself is trying.
 fn sort_out<'a>(shared: &Shared, reserve: &'a Reserve) -> (Vec<Passed>, Vec<Placed<'a>>) {
     let now_ms = shared.now_ms();
     let local = shared.local();
@@ -103,6 +105,9 @@ fn sort_out<'a>(shared: &Shared, reserve: &'a Reserve) -> (Vec<Passed>, Vec<Plac
         match local.unsent_cooling(&want.member.id, now_ms) {
             Some(cooling) if !reserve.ignore_cooldown => {
                 passed.push((index, Denial::Cooling { wait_ms: cooling.until_ms - now_ms }));
+            }
+            Some(_) | None if !reserve.ignore_cooldown && local.is_trying(&want.member.id, now_ms) => {
+                passed.push((index, Denial::Probing { wait_ms: PROBING_WAIT_MS }));
             }
             Some(_) | None => open.push((index, want)),
         }
@@ -155,11 +160,14 @@ async fn call(
     now_ms: u64,
 ) -> RedisResult<Answer> {
     let minute = Minute::of(now_ms);
+    let token = shared.next_token();
     let fill = |call: &mut Cmd| {
         for (_, Want { member, .. }) in wants {
             call.arg(shared.keys.counter(Counter::Rpm, member, minute))
                 .arg(shared.keys.counter(Counter::Tpm, member, minute))
-                .arg(shared.keys.cooldown(&member.id));
+                .arg(shared.keys.cooldown(&member.id))
+                .arg(shared.keys.trips(&member.id))
+                .arg(shared.keys.probe(&member.id));
         }
         call.arg(i64::from(ignore_cooldown));
         if shared.trusts_clock {
@@ -167,13 +175,14 @@ async fn call(
         } else {
             call.arg(minute.index())
         };
+        call.arg(&token).arg(PROBE_MS);
         for (_, Want { rpm_limit, tpm_limit, tpm_hold, .. }) in wants {
             call.arg(limit(*rpm_limit)).arg(limit(*tpm_limit)).arg(*tpm_hold);
         }
     };
     let mut line = lines.reserve.clone();
     let answer: Vec<i64> = shared.scripts.reserve.call(&mut line, wants.len() * KEYS_PER_WANT, fill).await?;
-    read(&answer, wants, now_ms).ok_or_else(|| {
+    read(&answer, wants, now_ms, &token).ok_or_else(|| {
         RedisError::from((ErrorKind::UnexpectedReturnType, "the reserve script answered nonsense"))
     })
 }
@@ -183,11 +192,11 @@ fn limit(limit: Option<u64>) -> i64 {
     limit.and_then(|limit| i64::try_from(limit).ok()).unwrap_or(-1)
 }
 
-fn read(answer: &[i64], wants: &[Placed<'_>], now_ms: u64) -> Option<Answer> {
+fn read(answer: &[i64], wants: &[Placed<'_>], now_ms: u64, token: &str) -> Option<Answer> {
     if let [-1, now_ms] = *answer {
         return Some(Answer::Turned { now_ms: u64::try_from(now_ms).ok()? });
     }
-    let (&[chosen, rpm, tpm], refused) = answer.split_first_chunk::<3>()?;
+    let (&[chosen, rpm, tpm, trips], refused) = answer.split_first_chunk::<4>()?;
     let minute = Minute::of(now_ms);
     let wait_ms = minute.left_ms(now_ms);
     let mut passed = Vec::with_capacity(refused.len() / 2);
@@ -198,6 +207,7 @@ fn read(answer: &[i64], wants: &[Placed<'_>], now_ms: u64) -> Option<Answer> {
             1 => Denial::Cooling { wait_ms: used },
             2 => Denial::Rpm { used, limit: want.rpm_limit?, wait_ms },
             3 => Denial::Tpm { used, limit: want.tpm_limit?, wait_ms },
+            4 => Denial::Probing { wait_ms: PROBING_WAIT_MS },
             _ => return None,
         };
         passed.push((index, denial));
@@ -206,7 +216,10 @@ fn read(answer: &[i64], wants: &[Placed<'_>], now_ms: u64) -> Option<Answer> {
         return Some(Answer::Refused { passed });
     }
     let &(index, want) = wants.get(usize::try_from(chosen - 1).ok()?)?;
-    let hold = Hold { member: want.member.clone(), minute, rpm: 1, tpm: want.tpm_hold };
+    let trips = u64::try_from(trips).unwrap_or(0);
+    let probe = (trips > 0).then(|| Probe { token: token.into(), trips });
+    let (member, tpm_hold) = (want.member.clone(), want.tpm_hold);
+    let hold = Hold { member, minute, began_ms: now_ms, rpm: 1, tpm: tpm_hold, probe };
     let (rpm, tpm) = (u64::try_from(rpm).unwrap_or(0), u64::try_from(tpm).unwrap_or(0));
     Some(Answer::Granted { index, hold, rpm, tpm, passed })
 }

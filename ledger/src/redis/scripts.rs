@@ -54,6 +54,8 @@ pub(super) struct Scripts {
     pub(super) reserve: Script,
     pub(super) settle: Script,
     pub(super) cool: Script,
+    pub(super) probe: Script,
+    pub(super) probe_done: Script,
     pub(super) heartbeat: Script,
 }
 
@@ -63,6 +65,8 @@ impl Scripts {
             reserve: Script::new(include_str!("../../../lua/reserve.lua")),
             settle: Script::new(include_str!("../../../lua/settle.lua")),
             cool: Script::new(include_str!("../../../lua/cool.lua")),
+            probe: Script::new(include_str!("../../../lua/probe.lua")),
+            probe_done: Script::new(include_str!("../../../lua/probe_done.lua")),
             heartbeat: Script::new(include_str!("../../../lua/heartbeat.lua")),
         }
     }
@@ -70,7 +74,8 @@ impl Scripts {
     /// Gives the server all scripts, so that the first calls need no healing.
     pub(super) async fn load(&self, line: &mut ConnectionManager) -> RedisResult<()> {
         let mut loads = Pipeline::new();
-        for script in [&self.reserve, &self.settle, &self.cool, &self.heartbeat] {
+        let Self { reserve, settle, cool, probe, probe_done, heartbeat } = self;
+        for script in [reserve, settle, cool, probe, probe_done, heartbeat] {
             loads.cmd("SCRIPT").arg("LOAD").arg(script.text);
         }
         loads.exec_async(line).await

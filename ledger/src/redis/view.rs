@@ -18,7 +18,7 @@ use tokio::time::{Instant, timeout};
 const FRESH: Duration = Duration::from_millis(100);
 /// Keys a command: a longer one would hold the server up for everybody.
 const COMMAND_KEYS_MAX: usize = 300;
-const KEYS_PER_MEMBER: usize = 5;
+const KEYS_PER_MEMBER: usize = 7;
 /// A group that nobody has asked for is forgotten after so long.
 const IDLE_MAX: Duration = Duration::from_secs(60);
 
@@ -57,6 +57,8 @@ struct Row {
     counts: Counts,
     /// The part of the counts that is this replica's own doing.
     ours: Delta,
+    /// Another replica tried it.
+    probing: bool,
 }
 
 impl Views {
@@ -153,14 +155,20 @@ async fn read(shared: &Shared, lines: &Lines, group: &Group) -> RedisResult<Snap
         return Err(RedisError::from((ErrorKind::UnexpectedReturnType, "a read was answered in part")));
     }
 
+    let is_others = |token: &str| !token.starts_with(&shared.heart.replica);
     let mut local = shared.local();
     let mut rows = Vec::with_capacity(ours.len());
     for ((member, ours), found) in group.members.iter().zip(ours).zip(values.chunks(KEYS_PER_MEMBER)) {
-        let [rpm, tpm, calls, fails, cooldown] = found else { continue };
+        let [rpm, tpm, calls, fails, cooldown, trips, probe] = found else { continue };
         let [rpm, tpm, calls, fails] = [rpm, tpm, calls, fails].map(count);
-        rows.push(Row { counts: Counts { rpm, tpm, calls, fails }, ours });
+        rows.push(Row {
+            counts: Counts { rpm, tpm, calls, fails },
+            ours,
+            probing: probe.as_deref().is_some_and(is_others),
+        });
         let cooling = cooldown.as_ref().map(|text| cooldown_value::read(text, read_at_ms));
         local.learn(&member.id, cooling, read_at_ms);
+        local.learn_trips(&member.id, count(trips));
         local.saw(minute, member, (Some(rpm), Some(tpm)), ours);
     }
     Ok(Snapshot { members: group.members.clone(), minute, read_at, read_at_ms, rows })
@@ -168,7 +176,8 @@ async fn read(shared: &Shared, lines: &Lines, group: &Group) -> RedisResult<Snap
 
 fn keys_of(shared: &Shared, member: &Member, minute: Minute) -> [String; KEYS_PER_MEMBER] {
     let [rpm, tpm, calls, fails] = Counter::ALL.map(|counter| shared.keys.counter(counter, member, minute));
-    [rpm, tpm, calls, fails, shared.keys.cooldown(&member.id)]
+    let id = &member.id;
+    [rpm, tpm, calls, fails, shared.keys.cooldown(id), shared.keys.trips(id), shared.keys.probe(id)]
 }
 
 /// A counter's value. Others increase by floats, so a fraction is cut off.
@@ -181,13 +190,18 @@ fn answer(shared: &Shared, slot: &Slot, group: &Group) -> View {
     let now_ms = shared.now_ms();
     let minute = Minute::of(now_ms);
     let snapshot = slot.snapshot(group, minute);
+    let is_away = shared.breaker.is_away();
     let local = shared.local();
     let reading = |(index, member): (usize, &Member)| {
         let row =
             snapshot.as_ref().and_then(|snapshot| snapshot.rows.get(index)).copied().unwrap_or_default();
         let since = local.done(minute, member).minus(row.ours);
         let Counts { rpm, tpm, calls, fails } = since.apply(row.counts);
-        Reading { rpm, tpm, calls, fails, cooldown: local.cooling(&member.id, now_ms).cloned() }
+        let cooldown = local.cooling(&member.id, now_ms).cloned();
+        let trips = local.trips(&member.id, now_ms);
+        // A try that somebody else began may have ended since the read; one that lasts shows in the next one.
+        let probing = trips > 0 && (row.probing && !is_away || local.is_probing(&member.id));
+        Reading { rpm, tpm, calls, fails, cooldown, trips, probing }
     };
     let readings = group.members.iter().enumerate().map(reading).collect();
     View { minute, read_at_ms: snapshot.as_ref().map_or(now_ms, |snapshot| snapshot.read_at_ms), readings }

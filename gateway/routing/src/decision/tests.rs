@@ -40,6 +40,21 @@ fn where_limits_bind_the_spent_ones_go_last_and_keep_their_order() {
 }
 
 #[test]
+fn one_on_probation_goes_first_unless_its_limit_is_spent_or_another_tries_it() {
+    check("", "a price=1+0\nb price=2+0 trips=1", &["ask b 2", "ask a 1"]);
+    check("", "a price=1+0\nb price=2+0 trips=1 cooling=10", &["ask a 1", "no b cooldown"]);
+    check("", "a price=1+0\nb price=2+0 trips=1 probing", &["ask a 1", "no b cooldown"]);
+    check("limits", "a price=1+0\nb price=2+0 trips=1 rpm=1 used-rpm=1", &["ask a 1", "ask b 2 spent"]);
+    check("only=b", "a\nb trips=1 probing price=1+1", &["ask b 0", "no a named"]);
+}
+
+#[test]
+fn a_try_that_runs_is_waited_for_a_second() {
+    check("", "a trips=1 probing", &["no a cooldown", "nothing: wait 1000"]);
+    check("", "a trips=1 probing\nb cooling=400", &["no a cooldown", "no b cooldown", "nothing: wait 400"]);
+}
+
+#[test]
 fn one_that_is_named_is_asked_alone_while_it_cools_and_without_a_strategy() {
     check(
         "only=b limits",
@@ -152,8 +167,8 @@ fn the_wait_that_is_told_is_the_first_time_at_which_somebody_is_left() {
             let facts = Facts { now_ms: NOW_MS + later_ms, ..world.facts() };
             !decide(&world.group, &facts).ranked.is_empty()
         };
-        // Random cooldowns end within 3 ms.
-        let first = (0..=10).find(|&later_ms| somebody_at(later_ms));
+        // Random cooldowns end within 3 ms, and a try is known of within a second.
+        let first = (0..=10).chain(990..=1_010).find(|&later_ms| somebody_at(later_ms));
         match decide(&world.group, &world.facts()).nothing_left() {
             None => assert_eq!(first, Some(0), "seed {seed}"),
             Some(Nothing::Passing { wait_ms }) => {

@@ -1,6 +1,10 @@
-//! A deployment that cools down gets nothing until its time has come; one that the request names by its id is
-//! served all the same. Source: design section 4, acceptance rules ("served even while it cools down").
-use crate::{Candidates, Facts, Reason};
+//! A deployment that cools down gets nothing until its time has come, nor does one on probation while another
+//! request tries it; one that the request names by its id is served all the same. Source: design sections 4 and 5,
+//! acceptance rules ("served even while it cools down").
+use crate::{Candidate, Candidates, Facts, Reason};
+
+/// Whoever is passed by for a try that runs asks again after so long: `Retry-After: 1`.
+const PROBING_WAIT_MS: u64 = 1_000;
 
 pub(super) const NAME: &str = "cooldown";
 
@@ -9,10 +13,21 @@ pub(super) fn gate(facts: &Facts<'_>, candidates: &mut Candidates<'_>) {
         return;
     }
     candidates.remove_if(NAME, |candidate| {
-        let cooling = candidate.reading.cooldown.as_ref()?;
-        let left_ms = cooling.until_ms.saturating_sub(facts.now_ms);
-        (left_ms > 0).then_some(Reason::Cooling { left_ms, status: cooling.status })
+        let left = |cooling: &ledger::Cooling| cooling.until_ms.saturating_sub(facts.now_ms);
+        let cooling = candidate.reading.cooldown.as_ref().filter(|cooling| left(cooling) > 0);
+        match cooling {
+            Some(cooling) => Some(Reason::Cooling { left_ms: left(cooling), status: cooling.status }),
+            None => probing(facts, candidate),
+        }
     });
+}
+
+/// How a try goes is known a moment later, whatever the view says.
+fn probing(facts: &Facts<'_>, candidate: &Candidate<'_>) -> Option<Reason> {
+    let known_by_ms = facts.view.read_at_ms.saturating_add(PROBING_WAIT_MS);
+    let wait_ms = known_by_ms.saturating_sub(facts.now_ms);
+    let probing = candidate.reading.trips > 0 && candidate.reading.probing && wait_ms > 0;
+    probing.then_some(Reason::Probing { wait_ms })
 }
 
 #[cfg(test)]

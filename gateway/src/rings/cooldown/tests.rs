@@ -15,7 +15,13 @@ fn check(config: (&str, &str), lone: bool, failure: (FailureKind, Option<u64>), 
     let (fails, calls) = counts;
     let reading = Reading { calls, fails, ..Reading::default() };
     let deployment = &catalog.groups[0].deployments[0];
-    after(&failure, &reading, deployment, lone, &catalog.settings).map_or(0, |length| length.as_secs())
+    match verdict(&failure, None, deployment, lone, &catalog.settings) {
+        Verdict::Out(length) => length.as_secs(),
+        Verdict::OutIfMany(length) if are_many(&reading, deployment, lone, &catalog.settings) => {
+            length.as_secs()
+        }
+        Verdict::Spared | Verdict::OutIfMany(_) => 0,
+    }
 }
 
 const DEFAULTS: (&str, &str) = ("cooldown_time: 30", "");
@@ -66,4 +72,32 @@ fn the_length_is_the_deployments_else_what_the_provider_asks_else_the_routers() 
     assert_eq!(check(("", ", cooldown_time: 60"), false, limited(Some(7)), (1, 1)), 60);
     assert_eq!(check(("", ", cooldown_time: 0"), false, limited(Some(7)), (1, 1)), 0);
     assert_eq!(check(("disable_cooldowns: true", ""), false, limited(Some(7)), (1, 1)), 0);
+}
+
+#[test]
+fn a_failed_try_is_out_again_at_once_and_longer_each_time_up_to_an_hour() {
+    let length = |config: &str, trips: u64| {
+        let text = format!(
+            "{config}\nrouter_settings: {{cooldown_time: 10, allowed_fails: 100}}\nmodel_list:\n  - {{model_name: \
+             chat, litellm_params: {{model: m, mock_response: x}}}}\n"
+        );
+        let catalog = load_text("test", &text, &Environment::default()).unwrap().catalog;
+        let probe = Probe { token: "t".into(), trips };
+        let failure = Failure::new(FailureKind::Server, "scripted");
+        verdict(&failure, Some(&probe), &catalog.groups[0].deployments[0], true, &catalog.settings)
+    };
+    let out = |seconds| Verdict::Out(Duration::from_secs(seconds));
+    assert_eq!(length("", 7), out(10));
+    let doubled = "onegate_settings: {breaker: {backoff: 2.0}}";
+    for (trips, seconds) in [(1, 20), (2, 40), (6, 640), (9, 3_600), (5_000, 3_600)] {
+        assert_eq!(length(doubled, trips), out(seconds), "{trips} trips");
+    }
+}
+
+#[test]
+fn only_a_429_that_names_its_time_ends_without_probation() {
+    let limit = |retry_after| Failure { retry_after, ..Failure::new(FailureKind::RateLimit, "scripted") };
+    assert!(!ends_in_probation(&limit(Some(Duration::from_secs(3)))));
+    assert!(ends_in_probation(&limit(None)));
+    assert!(ends_in_probation(&Failure::new(FailureKind::Server, "scripted")));
 }

@@ -34,7 +34,7 @@ fn ranking(group: &Group, ids: &[&str]) -> Decision {
     let place = |id: &&str| group.routing.deployments.iter().position(|one| *one.id == **id).unwrap();
     decision.ranked = ids
         .iter()
-        .map(|id| Ranked { index: place(id), id: (*id).into(), score: 0.0, spent: false })
+        .map(|id| Ranked { index: place(id), id: (*id).into(), score: 0.0, spent: false, probation: false })
         .collect();
     decision
 }

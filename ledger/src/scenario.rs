@@ -14,10 +14,15 @@
 //! advance 60s
 //! flush
 //! ```
+//!
+//! The commands of money and slots stand in `scenario/spend.rs`.
+mod spend;
+
 use crate::clock::Minute;
 use crate::ledger::{
     Cooldown, Denial, Group, Hold, Ledger, Member, Outcome, Passed, Reading, Reserve, Reserved, Settle, Want,
 };
+use spend::Purse;
 use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::Duration;
@@ -58,7 +63,8 @@ pub async fn play(
     ledger: &dyn Ledger,
     advance: impl AsyncFn(Duration),
 ) -> Result<usize, ScenarioError> {
-    let mut player = Player { ledger, advance, holds: HashMap::new(), named: Vec::new() };
+    let mut player =
+        Player { ledger, advance, holds: HashMap::new(), named: Vec::new(), purse: Purse::new(ledger) };
     let mut played = 0;
     for (index, whole) in text.lines().enumerate() {
         let line = index + 1;
@@ -86,6 +92,7 @@ struct Player<'a, A> {
     advance: A,
     holds: HashMap<String, Hold>,
     named: Vec<Member>,
+    purse: Purse<'a>,
 }
 
 impl<A: AsyncFn(Duration)> Player<'_, A> {
@@ -103,7 +110,10 @@ impl<A: AsyncFn(Duration)> Player<'_, A> {
                 Ok("ok".to_owned())
             }
             "unreserved" | "settle" | "void" | "cool" => self.report(verb, rest).map(|()| "ok".to_owned()),
-            _ => Err(format!("`{verb}` is no command")),
+            _ => match self.purse.command(verb, rest.trim()).await {
+                Some(answer) => answer,
+                None => Err(format!("`{verb}` is no command")),
+            },
         }
     }
 

@@ -55,6 +55,11 @@ pub(super) struct Scripts {
     pub(super) settle: Script,
     pub(super) cool: Script,
     pub(super) heartbeat: Script,
+    pub(super) spend_hold: Script,
+    pub(super) spend_renew: Script,
+    pub(super) spend_settle: Script,
+    pub(super) slots_take: Script,
+    pub(super) slots_keep: Script,
 }
 
 impl Scripts {
@@ -64,13 +69,28 @@ impl Scripts {
             settle: Script::new(include_str!("../../../lua/settle.lua")),
             cool: Script::new(include_str!("../../../lua/cool.lua")),
             heartbeat: Script::new(include_str!("../../../lua/heartbeat.lua")),
+            spend_hold: Script::new(include_str!("../../../lua/spend_hold.lua")),
+            spend_renew: Script::new(include_str!("../../../lua/spend_renew.lua")),
+            spend_settle: Script::new(include_str!("../../../lua/spend_settle.lua")),
+            slots_take: Script::new(include_str!("../../../lua/slots_take.lua")),
+            slots_keep: Script::new(include_str!("../../../lua/slots_keep.lua")),
         }
     }
 
     /// Gives the server all scripts, so that the first calls need no healing.
     pub(super) async fn load(&self, line: &mut ConnectionManager) -> RedisResult<()> {
         let mut loads = Pipeline::new();
-        for script in [&self.reserve, &self.settle, &self.cool, &self.heartbeat] {
+        for script in [
+            &self.reserve,
+            &self.settle,
+            &self.cool,
+            &self.heartbeat,
+            &self.spend_hold,
+            &self.spend_renew,
+            &self.spend_settle,
+            &self.slots_take,
+            &self.slots_keep,
+        ] {
             loads.cmd("SCRIPT").arg("LOAD").arg(script.text);
         }
         loads.exec_async(line).await
@@ -86,6 +106,14 @@ pub(super) struct Call<'a> {
 }
 
 impl Call<'_> {
+    /// Sends this call alone.
+    pub(super) async fn send<T: FromRedisValue>(&self, line: &mut ConnectionManager) -> RedisResult<T> {
+        let fill = |call: &mut Cmd| {
+            call.arg(&self.keys).arg(&self.args);
+        };
+        self.script.call(line, self.keys.len(), fill).await
+    }
+
     fn by_sha(&self) -> Cmd {
         let mut call = self.script.by_sha(self.keys.len());
         call.arg(&self.keys).arg(&self.args);

@@ -1,6 +1,8 @@
 //! The ledger's rules as a pure state machine: every operation takes the time, nothing here reads a clock.
 //! What a shared ledger does by script must give the answers that this book gives.
 mod probation;
+pub(crate) mod slots;
+pub(crate) mod spend;
 
 use crate::clock::Minute;
 use crate::ledger::{

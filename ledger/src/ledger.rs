@@ -2,7 +2,10 @@
 //!
 //! A refusal is an answer, and a ledger that is away answers too (by its outage policy), so no operation
 //! returns an error: what is broken shows in [`Status`].
+use crate::budget::{Account, AddSpend, HeldSpend, HoldSpend, RenewSpend, SpendHold, Spending};
 use crate::clock::Minute;
+use crate::money::MicroDollars;
+use crate::slots::{Slot, TakeSlot, TakenSlot};
 use async_trait::async_trait;
 use std::sync::Arc;
 
@@ -251,6 +254,18 @@ pub enum Status {
     Away,
 }
 
+/// What decides while the shared ledger is away.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum OnOutage {
+    /// What this replica knows by itself: its share of a limit, what it last saw of a budget.
+    #[default]
+    Local,
+    /// Nothing is admitted.
+    Deny,
+    /// Everything is admitted.
+    Allow,
+}
+
 /// What replicas know together. Operations that only report (`settle`, `void`, `cool`) never wait:
 /// they bind this replica at once and reach the others within the flush period.
 #[async_trait]
@@ -274,6 +289,31 @@ pub trait Ledger: Send + Sync + 'static {
 
     /// Takes a deployment out for a time.
     fn cool(&self, cooldown: Cooldown);
+
+    /// Holds money on all accounts of a call, or says which of them refused.
+    async fn hold_spend(&self, ask: HoldSpend) -> HeldSpend;
+
+    /// Extends a hold's lease while its call runs. Does not wait.
+    fn renew_spend(&self, renew: RenewSpend);
+
+    /// Replaces a hold by what the call cost, on each of its accounts. Only the first end of a hold counts; one whose
+    /// lease has run out meanwhile is counted at this cost instead of its amount. Does not wait.
+    fn settle_spend(&self, hold: &SpendHold, cost: MicroDollars);
+
+    /// Gives back a hold whose call was never sent. Does not wait.
+    fn void_spend(&self, hold: &SpendHold);
+
+    /// Counts money that nothing was held for, once by its id. Does not wait.
+    fn add_spend(&self, add: AddSpend);
+
+    /// What these accounts stand at, in their order. Reports of a replica show here within the flush period.
+    async fn spendings(&self, accounts: &[Account]) -> Vec<Spending>;
+
+    /// Takes one of a scope's slots.
+    async fn take_slot(&self, ask: TakeSlot) -> TakenSlot;
+
+    /// Frees a slot. Does not wait, so it can be called when a future is dropped.
+    fn free_slot(&self, slot: &Slot);
 
     /// The ledger's clock: milliseconds since the Unix epoch.
     fn now_ms(&self) -> u64;

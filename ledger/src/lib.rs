@@ -1,16 +1,25 @@
 //! What replicas share. Knows no HTTP, no provider and no config file.
 mod book;
+mod budget;
 mod clock;
 mod ledger;
 mod memory;
+mod money;
 mod redis;
 #[cfg(feature = "scenario")]
 pub mod scenario;
+mod slots;
 
 pub use self::redis::{LedgerError, RedisLedger, RedisSettings};
+pub use budget::{
+    Account, AddSpend, BudgetWindow, Claim, Fit, HeldSpend, HoldSpend, RenewSpend, Scope, SpendHold, SpendId,
+    SpendRefusal, Spending,
+};
 pub use clock::{Clock, ManualClock, Minute, SystemClock};
 pub use ledger::{
-    Cooldown, Cooling, Denial, Group, Hold, Ledger, Member, Outcome, Passed, Probe, Reading, Reserve,
-    Reserved, Settle, Status, View, Want,
+    Cooldown, Cooling, Denial, Group, Hold, Ledger, Member, OnOutage, Outcome, Passed, Probe, Reading,
+    Reserve, Reserved, Settle, Status, View, Want,
 };
 pub use memory::MemoryLedger;
+pub use money::{MicroDollars, PricePerToken};
+pub use slots::{Slot, TakeSlot, TakenSlot};

@@ -1,7 +1,12 @@
 //! The embedded ledger: a lock round the book, for one replica alone.
 use crate::book::Book;
+use crate::book::slots::Slots;
+use crate::book::spend::Spends;
+use crate::budget::{Account, AddSpend, HeldSpend, HoldSpend, RenewSpend, SpendHold, Spending};
 use crate::clock::{Clock, Minute};
 use crate::ledger::{Cooldown, Group, Hold, Ledger, Reserve, Reserved, Settle, Status, View};
+use crate::money::MicroDollars;
+use crate::slots::{Slot, TakeSlot, TakenSlot};
 use async_trait::async_trait;
 use std::fmt;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -10,18 +15,28 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 pub struct MemoryLedger {
     clock: Arc<dyn Clock>,
     book: Mutex<Book>,
+    spends: Mutex<Spends>,
+    slots: Mutex<Slots>,
 }
 
 impl MemoryLedger {
     /// An empty ledger that lives by this clock.
     #[must_use]
     pub fn new(clock: Arc<dyn Clock>) -> Self {
-        Self { clock, book: Mutex::default() }
+        Self { clock, book: Mutex::default(), spends: Mutex::default(), slots: Mutex::default() }
     }
 
     /// A panic elsewhere leaves counters that are still whole: each operation changes them in one go.
     fn book(&self) -> MutexGuard<'_, Book> {
         self.book.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn spends(&self) -> MutexGuard<'_, Spends> {
+        self.spends.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn slots(&self) -> MutexGuard<'_, Slots> {
+        self.slots.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -58,6 +73,41 @@ impl Ledger for MemoryLedger {
 
     fn cool(&self, cooldown: Cooldown) {
         self.book().cool(&cooldown, self.now_ms());
+    }
+
+    async fn hold_spend(&self, ask: HoldSpend) -> HeldSpend {
+        self.spends().hold(&ask, self.now_ms())
+    }
+
+    fn renew_spend(&self, renew: RenewSpend) {
+        self.spends().renew(&renew, self.now_ms());
+    }
+
+    fn settle_spend(&self, hold: &SpendHold, cost: MicroDollars) {
+        self.spends().end(hold, cost, self.now_ms());
+    }
+
+    fn void_spend(&self, hold: &SpendHold) {
+        self.spends().end(hold, MicroDollars::ZERO, self.now_ms());
+    }
+
+    fn add_spend(&self, add: AddSpend) {
+        let cost = add.cost;
+        self.spends().end(&add.into_hold(), cost, self.now_ms());
+    }
+
+    async fn spendings(&self, accounts: &[Account]) -> Vec<Spending> {
+        let mut spends = self.spends();
+        spends.prune(self.now_ms());
+        accounts.iter().map(|account| spends.spending(account)).collect()
+    }
+
+    async fn take_slot(&self, ask: TakeSlot) -> TakenSlot {
+        self.slots().take(&ask)
+    }
+
+    fn free_slot(&self, slot: &Slot) {
+        self.slots().free(slot);
     }
 
     fn now_ms(&self) -> u64 {

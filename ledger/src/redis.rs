@@ -1,5 +1,6 @@
 //! The shared ledger: each operation is one script or one read on Redis. It starts, answers and keeps limits
 //! bounded whether Redis is there or not.
+mod awaited;
 mod connect;
 mod cooldown_value;
 mod flush;
@@ -10,10 +11,15 @@ mod probes;
 mod reserve;
 mod scripts;
 mod share;
+mod slots;
+mod spend;
 mod view;
 
+use crate::budget::{Account, AddSpend, HeldSpend, HoldSpend, RenewSpend, SpendHold, Spending};
 use crate::clock::Clock;
 use crate::ledger::{Cooldown, Group, Hold, Ledger, Reserve, Reserved, Settle, Status, View};
+use crate::money::MicroDollars;
+use crate::slots::{Slot, TakeSlot, TakenSlot};
 use async_trait::async_trait;
 use connect::{Heart, Lines};
 use keys::Keys;
@@ -84,6 +90,8 @@ struct Shared {
     local: Mutex<Local>,
     tokens: AtomicU64,
     views: Views,
+    spends: spend::Spends,
+    slots: slots::Slots,
     /// Shared by reads, held alone by a flush: so a read knows which changes of ours it contains.
     rest_order: tokio::sync::RwLock<()>,
     flush_now: Notify,
@@ -112,6 +120,12 @@ impl RedisLedger {
         deadline: Duration,
     ) -> Result<Arc<Self>, LedgerError> {
         Self::start_with(settings, clock, true, deadline)
+    }
+
+    /// For tests: asks for each scope by a call of its own, as on servers that lie apart.
+    #[cfg(feature = "scenario")]
+    pub fn ask_scopes_apart(&self) {
+        self.shared.spends.set_apart();
     }
 
     /// Whether an address can work at all; connects to nothing.
@@ -162,6 +176,8 @@ impl RedisLedger {
             local: Mutex::new(local),
             tokens: AtomicU64::new(0),
             views: Views::default(),
+            spends: spend::Spends::default(),
+            slots: slots::Slots::default(),
             rest_order: tokio::sync::RwLock::new(()),
             flush_now: Notify::new(),
         });
@@ -187,6 +203,11 @@ impl Shared {
         if !self.trusts_clock && known_ms.abs_diff(offset_ms) > error_ms {
             self.offset_ms.store(offset_ms, Ordering::Relaxed);
         }
+    }
+
+    /// The time as a script takes it that lives by milliseconds: the server's own, unless a test holds it.
+    fn script_now(&self, now_ms: u64) -> String {
+        if self.trusts_clock { now_ms.to_string() } else { "-1".to_owned() }
     }
 
     fn lines(&self) -> Option<Lines> {
@@ -240,6 +261,38 @@ impl Ledger for RedisLedger {
     fn cool(&self, cooldown: Cooldown) {
         self.shared.local().cool(cooldown, self.now_ms());
         self.shared.flush_now.notify_one();
+    }
+
+    async fn hold_spend(&self, ask: HoldSpend) -> HeldSpend {
+        spend::hold(&self.shared, ask).await
+    }
+
+    fn renew_spend(&self, renew: RenewSpend) {
+        spend::renew(&self.shared, renew);
+    }
+
+    fn settle_spend(&self, hold: &SpendHold, cost: MicroDollars) {
+        spend::settle(&self.shared, hold, cost);
+    }
+
+    fn void_spend(&self, hold: &SpendHold) {
+        spend::void(&self.shared, hold);
+    }
+
+    fn add_spend(&self, add: AddSpend) {
+        spend::add(&self.shared, add);
+    }
+
+    async fn spendings(&self, accounts: &[Account]) -> Vec<Spending> {
+        spend::spendings(&self.shared, accounts).await
+    }
+
+    async fn take_slot(&self, ask: TakeSlot) -> TakenSlot {
+        slots::take(&self.shared, ask).await
+    }
+
+    fn free_slot(&self, slot: &Slot) {
+        slots::free(&self.shared, slot);
     }
 
     fn now_ms(&self) -> u64 {

@@ -17,9 +17,14 @@
 //! advance 60s
 //! flush
 //! ```
+//!
+//! The commands of money and slots stand in `scenario/spend.rs`.
+mod spend;
+
 use crate::ledger::{
     Cooldown, Denial, Group, Hold, Ledger, Member, Outcome, Passed, Reading, Reserve, Reserved, Settle, Want,
 };
+use spend::Purse;
 use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::Duration;
@@ -60,7 +65,8 @@ pub async fn play(
     ledger: &dyn Ledger,
     advance: impl AsyncFn(Duration),
 ) -> Result<usize, ScenarioError> {
-    let mut player = Player { ledger, advance, holds: HashMap::new(), named: Vec::new() };
+    let mut player =
+        Player { ledger, advance, holds: HashMap::new(), named: Vec::new(), purse: Purse::new(ledger) };
     let mut played = 0;
     for (index, whole) in text.lines().enumerate() {
         let line = index + 1;
@@ -88,6 +94,7 @@ struct Player<'a, A> {
     advance: A,
     holds: HashMap<String, Hold>,
     named: Vec<Member>,
+    purse: Purse<'a>,
 }
 
 impl<A: AsyncFn(Duration)> Player<'_, A> {
@@ -107,7 +114,10 @@ impl<A: AsyncFn(Duration)> Player<'_, A> {
             "unreserved" | "settle" | "answered" | "void" | "cool" | "trip" => {
                 self.report(verb, rest).map(|()| "ok".to_owned())
             }
-            _ => Err(format!("`{verb}` is no command")),
+            _ => match self.purse.command(verb, rest.trim()).await {
+                Some(answer) => answer,
+                None => Err(format!("`{verb}` is no command")),
+            },
         }
     }
 

@@ -25,7 +25,7 @@ pub(crate) const STRICT: Duration = Duration::from_millis(100);
 const AGE: &str = r"
     for _, key in ipairs(redis.call('KEYS', '*')) do
         local left = redis.call('PTTL', key)
-        if key:find('^onegate:') then
+        if key:find('^onegate:replicas') or key:find('^onegate:epoch') then
         elseif left >= 0 and left <= tonumber(ARGV[1]) then redis.call('DEL', key)
         elseif left >= 0 then redis.call('PEXPIRE', key, left - ARGV[1]) end
     end";

@@ -8,6 +8,7 @@ use super::local::{After, Delta, Unsent, Window};
 use super::outage::Line;
 use super::probes::{Ended, PROBE_MS};
 use super::scripts::{Call, send_all};
+use super::{slots, spend};
 use crate::book::PROBATION_OUTLIVES_MS;
 use redis::{RedisResult, Value};
 use std::sync::Arc;
@@ -42,7 +43,7 @@ pub(super) async fn drain(shared: &Shared) {
         let Some(lines) = shared.lines().filter(|_| !shared.breaker.is_away()) else { return };
         // Waits for a flush that is under way even when it took the last change.
         flush(shared, &lines).await;
-        if !shared.local().has_unsent() {
+        if !shared.local().has_unsent() && !spend::has_unsent(shared) && !slots::has_unsent(shared) {
             return;
         }
     }
@@ -64,6 +65,8 @@ enum Load {
 /// Writes what is unsent now. Nothing else may be read or written by the same line meanwhile, so that a view
 /// knows which changes it contains.
 pub(super) async fn flush(shared: &Shared, lines: &Lines) {
+    spend::flush(shared, lines).await;
+    slots::flush(shared, lines).await;
     let _alone = shared.rest_order.write().await;
     let now_ms = shared.now_ms();
     let (loads, calls): (Vec<Load>, Vec<Call<'_>>) = pack(shared, now_ms).into_iter().unzip();

@@ -1,4 +1,5 @@
 //! Every key name, once. Counters and cooldowns bear LiteLLM's names, so that both can share one Redis.
+use crate::budget::{Account, Scope, SpendHold};
 use crate::clock::Minute;
 use crate::ledger::Member;
 
@@ -68,9 +69,54 @@ impl Keys {
     }
 }
 
+/// The keys of one account.
+#[derive(Debug)]
+pub(super) struct AccountKeys {
+    /// `onegate:spend:<scope>:<window>`, micro-dollars.
+    pub(super) spent: String,
+    /// `onegate:holds:<scope>:<window>:held`, micro-dollars: the sum of the holds.
+    pub(super) held: String,
+    /// `onegate:holds:<scope>:<window>:estimated`, micro-dollars: the part of what is spent that nobody settled.
+    pub(super) estimated: String,
+    /// `onegate:holds:<scope>:<window>`, a hash: the holds by their ids.
+    pub(super) holds: String,
+    /// `onegate:holds:<scope>:<window>:due`, a sorted set: the ids by the ends of their leases.
+    pub(super) due: String,
+}
+
+impl Keys {
+    /// All keys of an account. They live until a day after its window, or 400 days without one.
+    pub(super) fn account(&self, account: &Account) -> AccountKeys {
+        let holds = self.holds(account);
+        AccountKeys {
+            spent: format!("{}onegate:spend:{}:{}", self.lead, account.scope, account.window_name()),
+            held: format!("{holds}:held"),
+            estimated: format!("{holds}:estimated"),
+            due: format!("{holds}:due"),
+            holds,
+        }
+    }
+
+    /// `onegate:holds:<scope>:<window>:ended:<HH-MM>`, a set: ids of holds that were taken in this minute and have
+    /// ended; lives 10 min after the last one. `first` is the first account that the call is about.
+    pub(super) fn ended(&self, first: &Account, hold: &SpendHold) -> String {
+        format!("{}:ended:{}", self.holds(first), Minute::of(hold.taken_at_ms).hh_mm())
+    }
+
+    /// `onegate:slots:<scope>`, a sorted set: leases by their ends; lives 10 s.
+    pub(super) fn slots(&self, scope: &Scope) -> String {
+        format!("{}onegate:slots:{scope}", self.lead)
+    }
+
+    fn holds(&self, account: &Account) -> String {
+        format!("{}onegate:holds:{}:{}", self.lead, account.scope, account.window_name())
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::budget::BudgetWindow;
 
     #[test]
     fn names_are_those_that_litellm_uses() {
@@ -91,5 +137,23 @@ mod tests {
         assert_eq!(keys.cooldown("abc"), "prod:deployment:abc:cooldown");
         assert_eq!(keys.replicas(), "prod:onegate:replicas");
         assert_eq!(keys.epoch(), "prod:onegate:epoch");
+    }
+
+    #[test]
+    fn an_account_is_named_by_its_scope_and_window() {
+        let keys = Keys::new("prod".to_owned());
+        let window = BudgetWindow { name: "day-1".into(), ends_at_ms: 0 };
+        let dated = Account { scope: "team:a".into(), window: Some(window) };
+        let AccountKeys { spent, held, estimated, holds, due } = keys.account(&dated);
+        assert_eq!(spent, "prod:onegate:spend:team:a:day-1");
+        assert_eq!(holds, "prod:onegate:holds:team:a:day-1");
+        for (key, part) in [(held, "held"), (estimated, "estimated"), (due, "due")] {
+            assert_eq!(key, format!("{holds}:{part}"));
+        }
+        let forever = Account { window: None, ..dated };
+        assert_eq!(keys.account(&forever).spent, "prod:onegate:spend:team:a:total");
+        assert_eq!(keys.slots(&forever.scope), "prod:onegate:slots:team:a");
+        let hold = SpendHold { id: "a".into(), taken_at_ms: 1_796_075_431_000, claims: [].into() };
+        assert_eq!(keys.ended(&forever, &hold), "prod:onegate:holds:team:a:total:ended:21-50");
     }
 }

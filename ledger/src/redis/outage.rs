@@ -127,7 +127,7 @@ impl Breaker {
 }
 
 /// Answers of a server that is up and yet of no use: a replica, one that is starting, full, or locked.
-fn refuses_everything(code: &str) -> bool {
+pub(super) fn refuses_everything(code: &str) -> bool {
     matches!(
         code,
         "READONLY"

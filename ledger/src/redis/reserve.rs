@@ -1,6 +1,7 @@
 //! Reservations: three candidates of the ranking a call, in one round trip. Where Redis gives no answer in
 //! time, this replica's share decides.
 use super::Shared;
+use super::awaited::permit;
 use super::connect::{Lines, missed};
 use super::keys::Counter;
 use super::local::Local;
@@ -10,7 +11,6 @@ use crate::book::PROBING_WAIT_MS;
 use crate::clock::Minute;
 use crate::ledger::{Denial, Hold, Passed, Probe, Reserve, Reserved, Want};
 use redis::{Cmd, ErrorKind, RedisError, RedisResult};
-use tokio::sync::SemaphorePermit;
 use tokio::time::timeout_at;
 
 /// Candidates a call: most requests get the first, and reading ten costs Redis four times as much.
@@ -113,20 +113,6 @@ fn sort_out<'a>(shared: &Shared, reserve: &'a Reserve) -> (Vec<Passed>, Vec<Plac
         }
     }
     (passed, open)
-}
-
-/// The right to have a call in flight; none where Redis is away, even if it goes away while others are served.
-async fn permit(shared: &Shared) -> Option<SemaphorePermit<'_>> {
-    if shared.breaker.is_away() {
-        return None;
-    }
-    if let Ok(permit) = shared.in_flight.try_acquire() {
-        return Some(permit);
-    }
-    tokio::select! {
-        permit = shared.in_flight.acquire() => permit.ok().filter(|_| !shared.breaker.is_away()),
-        () = shared.breaker.until_away() => None,
-    }
 }
 
 /// One call, repeated where that is right: with the server's minute if ours has passed, and once if the

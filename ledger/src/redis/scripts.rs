@@ -57,6 +57,11 @@ pub(super) struct Scripts {
     pub(super) probe: Script,
     pub(super) probe_done: Script,
     pub(super) heartbeat: Script,
+    pub(super) spend_hold: Script,
+    pub(super) spend_renew: Script,
+    pub(super) spend_settle: Script,
+    pub(super) slots_take: Script,
+    pub(super) slots_keep: Script,
 }
 
 impl Scripts {
@@ -68,14 +73,30 @@ impl Scripts {
             probe: Script::new(include_str!("../../../lua/probe.lua")),
             probe_done: Script::new(include_str!("../../../lua/probe_done.lua")),
             heartbeat: Script::new(include_str!("../../../lua/heartbeat.lua")),
+            spend_hold: Script::new(include_str!("../../../lua/spend_hold.lua")),
+            spend_renew: Script::new(include_str!("../../../lua/spend_renew.lua")),
+            spend_settle: Script::new(include_str!("../../../lua/spend_settle.lua")),
+            slots_take: Script::new(include_str!("../../../lua/slots_take.lua")),
+            slots_keep: Script::new(include_str!("../../../lua/slots_keep.lua")),
         }
     }
 
     /// Gives the server all scripts, so that the first calls need no healing.
     pub(super) async fn load(&self, line: &mut ConnectionManager) -> RedisResult<()> {
         let mut loads = Pipeline::new();
-        let Self { reserve, settle, cool, probe, probe_done, heartbeat } = self;
-        for script in [reserve, settle, cool, probe, probe_done, heartbeat] {
+        for script in [
+            &self.reserve,
+            &self.settle,
+            &self.cool,
+            &self.probe,
+            &self.probe_done,
+            &self.heartbeat,
+            &self.spend_hold,
+            &self.spend_renew,
+            &self.spend_settle,
+            &self.slots_take,
+            &self.slots_keep,
+        ] {
             loads.cmd("SCRIPT").arg("LOAD").arg(script.text);
         }
         loads.exec_async(line).await
@@ -91,6 +112,14 @@ pub(super) struct Call<'a> {
 }
 
 impl Call<'_> {
+    /// Sends this call alone.
+    pub(super) async fn send<T: FromRedisValue>(&self, line: &mut ConnectionManager) -> RedisResult<T> {
+        let fill = |call: &mut Cmd| {
+            call.arg(&self.keys).arg(&self.args);
+        };
+        self.script.call(line, self.keys.len(), fill).await
+    }
+
     fn by_sha(&self) -> Cmd {
         let mut call = self.script.by_sha(self.keys.len());
         call.arg(&self.keys).arg(&self.args);

@@ -1,0 +1,388 @@
+//! Spending, shared: a hold is one awaited call; its renewals and its end are written behind. Where Redis gives no
+//! answer in time, what this replica last saw and did decides.
+mod unsent;
+
+use super::Shared;
+use super::awaited::awaited;
+use super::connect::{Lines, within};
+use super::keys::AccountKeys;
+use super::outage::{Line, refuses_everything};
+use super::scripts::{Call, send_all};
+use crate::book::spend::{ENDED_KEPT_MS, ESTIMATE_KEPT_MS, REAPED_MAX};
+use crate::budget::{
+    Account, AddSpend, Claim, Fit, HeldSpend, HoldSpend, RenewSpend, SpendHold, SpendRefusal, Spending,
+};
+use crate::ledger::OnOutage;
+use crate::money::MicroDollars;
+use redis::{FromRedisValue, RedisResult, Value};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use unsent::{Change, Unsent, What};
+
+/// Changes in one write. Bounds the time that one flush holds the line.
+const WRITE_CHANGES_MAX: usize = 200;
+
+/// What this replica has told of spending, and whether scopes may share a call.
+#[derive(Debug, Default)]
+pub(super) struct Spends {
+    unsent: Mutex<Unsent>,
+    /// Held by the one that writes.
+    writing: tokio::sync::Mutex<()>,
+    /// Scopes lie on different servers (Redis Cluster), so each is asked by a call of its own.
+    apart: AtomicBool,
+}
+
+impl Spends {
+    #[cfg(feature = "scenario")]
+    pub(super) fn set_apart(&self) {
+        self.apart.store(true, Ordering::Relaxed);
+    }
+
+    fn unsent(&self) -> MutexGuard<'_, Unsent> {
+        self.unsent.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// The one place that decides which claims share a call.
+    fn parts<'a>(&self, claims: &'a [Claim]) -> Vec<&'a [Claim]> {
+        if claims.is_empty() {
+            return Vec::new();
+        }
+        if self.apart.load(Ordering::Relaxed) { claims.chunks(1).collect() } else { vec![claims] }
+    }
+}
+
+/// Holds on all accounts or on none.
+pub(super) async fn hold(shared: &Shared, ask: HoldSpend) -> HeldSpend {
+    let now_ms = shared.now_ms();
+    let hold = SpendHold::of(&ask, now_ms);
+    if shared.breaker.is_away() {
+        return by_outage(shared, &ask, hold, now_ms);
+    }
+    let mut asking = Asking { shared, hold: Some(hold.clone()) };
+    let mut spendings = Vec::with_capacity(hold.claims.len());
+    let terms = Terms { lease_ms: ask.lease_ms, sent: false, fit: ask.fit, checks: true };
+    for part in shared.spends.parts(&hold.claims) {
+        let kept: Vec<&Claim> = kept(part, now_ms).map(|(claim, _)| claim).collect();
+        let found = match taking(shared, &hold, part, &terms, now_ms) {
+            Some(call) => awaited::<Vec<i64>>(shared, &call).await.as_deref().and_then(read),
+            None => Some((0, Vec::new())),
+        };
+        let Some((refused, found)) = found else {
+            let answer = by_outage(shared, &ask, hold, now_ms);
+            if matches!(answer, HeldSpend::Granted { .. }) {
+                asking.hold = None;
+            }
+            return answer;
+        };
+        shared.spends.unsent().saw(kept.iter().map(|claim| &claim.account).zip(&found), now_ms);
+        if let Some(at) = refused.checked_sub(1) {
+            let before: Vec<Claim> = hold.claims.iter().take(spendings.len()).cloned().collect();
+            asking.hold = (!before.is_empty()).then(|| SpendHold { claims: before.into(), ..hold });
+            return refusal(&kept, &found, at);
+        }
+        let mut found = found.into_iter();
+        let stands = |claim: &Claim| claim.account.kept_ms(now_ms).and_then(|_| found.next());
+        spendings.extend(part.iter().map(stands).map(Option::unwrap_or_default));
+    }
+    asking.hold = None;
+    HeldSpend::Granted { hold, spendings }
+}
+
+/// Calls under way. What they hold is given back if nobody waits for them to the end, or not all of them hold.
+struct Asking<'a> {
+    shared: &'a Shared,
+    hold: Option<SpendHold>,
+}
+
+impl Drop for Asking<'_> {
+    fn drop(&mut self) {
+        if let Some(hold) = self.hold.take() {
+            void(self.shared, &hold);
+        }
+    }
+}
+
+fn refusal(kept: &[&Claim], found: &[Spending], at: usize) -> HeldSpend {
+    match (kept.get(at), found.get(at)) {
+        (Some(claim), Some(&Spending { spent, held, .. })) => HeldSpend::Refused(SpendRefusal {
+            account: claim.account.clone(),
+            spent,
+            held,
+            limit: claim.limit.unwrap_or_default(),
+        }),
+        // The script names an account that it was asked for.
+        _ => HeldSpend::Away,
+    }
+}
+
+/// Decides without Redis.
+fn by_outage(shared: &Shared, ask: &HoldSpend, hold: SpendHold, now_ms: u64) -> HeldSpend {
+    let mut unsent = shared.spends.unsent();
+    match ask.on_outage {
+        OnOutage::Deny => return HeldSpend::Away,
+        OnOutage::Local => {
+            let refusal = unsent.refusal(&hold, ask.fit, now_ms);
+            if let Some(refusal) = refusal {
+                return HeldSpend::Refused(refusal);
+            }
+        }
+        OnOutage::Allow => {}
+    }
+    unsent.take(&hold, now_ms.saturating_add(ask.lease_ms));
+    let spendings = hold.claims.iter().map(|claim| unsent.spending(&claim.account)).collect();
+    HeldSpend::Granted { hold, spendings }
+}
+
+/// Extends a lease.
+pub(super) fn renew(shared: &Shared, renew: RenewSpend) {
+    let RenewSpend { hold, lease_ms, sent } = renew;
+    shared.spends.unsent().renew(&hold, shared.now_ms().saturating_add(lease_ms), sent);
+    if sent {
+        // Until Redis knows, the death of this replica would give the money back.
+        shared.flush_now.notify_one();
+    }
+}
+
+/// Ends a hold at a cost.
+pub(super) fn settle(shared: &Shared, hold: &SpendHold, cost: MicroDollars) {
+    shared.spends.unsent().end(hold, cost);
+    if hold.claims.iter().any(|claim| claim.amount < cost) {
+        // More was spent than anybody sees held: until it is written, others are admitted by too little.
+        shared.flush_now.notify_one();
+    }
+}
+
+/// Ends a hold at nothing.
+pub(super) fn void(shared: &Shared, hold: &SpendHold) {
+    shared.spends.unsent().end(hold, MicroDollars::ZERO);
+    // Nobody should be refused for it a moment longer than needed.
+    shared.flush_now.notify_one();
+}
+
+/// Counts what nothing was held for.
+pub(super) fn add(shared: &Shared, add: AddSpend) {
+    let cost = add.cost;
+    settle(shared, &add.into_hold(), cost);
+}
+
+/// What accounts stand at; where Redis does not tell, as far as this replica knows.
+pub(super) async fn spendings(shared: &Shared, accounts: &[Account]) -> Vec<Spending> {
+    let lines = shared.lines().filter(|_| !shared.breaker.is_away() && !accounts.is_empty());
+    if let Some(mut lines) = lines {
+        let mut read = redis::Pipeline::new();
+        for account in accounts {
+            let keys = shared.keys.account(account);
+            for key in [keys.spent, keys.held, keys.estimated] {
+                read.cmd("GET").arg(key);
+            }
+        }
+        let answer = within(shared.deadline, read.query_async::<Vec<Option<i64>>>(&mut lines.rest)).await;
+        match answer {
+            Ok(figures) => {
+                shared.breaker.answered(Line::Rest);
+                let figures: Vec<i64> = figures.into_iter().map(Option::unwrap_or_default).collect();
+                let found = stands(&figures);
+                if found.len() == accounts.len() {
+                    shared.spends.unsent().saw(accounts.iter().zip(&found), shared.now_ms());
+                    return found;
+                }
+            }
+            Err(error) => shared.breaker.doubt(Line::Rest, &error),
+        }
+    }
+    let unsent = shared.spends.unsent();
+    accounts.iter().map(|account| unsent.spending(account)).collect()
+}
+
+pub(super) fn has_unsent(shared: &Shared) -> bool {
+    shared.spends.unsent().has_changes()
+}
+
+/// Writes what is unsent. Every change bears its id, so one whose outcome is unknown is asked for again until it is
+/// answered: it counts once while Redis remembers the id (10 min after it ran), and is never missing.
+pub(super) async fn flush(shared: &Shared, lines: &Lines) {
+    let _alone = shared.spends.writing.lock().await;
+    let now_ms = shared.now_ms();
+    let changes = shared.spends.unsent().changes(now_ms);
+    for changes in changes.chunks(WRITE_CHANGES_MAX) {
+        let (owners, calls): (Vec<usize>, Vec<Call<'_>>) = changes
+            .iter()
+            .enumerate()
+            .flat_map(|(at, change)| calls(shared, change, now_ms).into_iter().map(move |call| (at, call)))
+            .unzip();
+        match within(shared.deadline, send_all(&mut lines.rest.clone(), &calls)).await {
+            Ok(answers) => acknowledge(shared, changes, owners.into_iter().zip(answers), now_ms),
+            Err(error) => {
+                shared.breaker.doubt(Line::Rest, &error);
+                return;
+            }
+        }
+    }
+}
+
+/// Forgets the changes that were written. A server that refuses everything has written none and is asked again; a
+/// call that it refuses for itself (a key of a wrong type) would be refused for ever.
+fn acknowledge(
+    shared: &Shared,
+    changes: &[Change],
+    answers: impl Iterator<Item = (usize, RedisResult<Value>)>,
+    now_ms: u64,
+) {
+    let mut open = vec![false; changes.len()];
+    let mut refused = None;
+    let mut unsent = shared.spends.unsent();
+    for (owner, answer) in answers {
+        let Some(change) = changes.get(owner) else { continue };
+        match answer.and_then(|value| Ok(Vec::<i64>::from_redis_value(value)?)) {
+            Ok(figures) => {
+                if let (What::Take { .. } | What::End { .. } | What::Sum, Some((_, found))) =
+                    (change.what, read(&figures))
+                    && found.len() == change.hold.kept(now_ms).count()
+                {
+                    let accounts = change.hold.kept(now_ms).map(|(claim, _)| &claim.account);
+                    unsent.saw(accounts.zip(&found), now_ms);
+                }
+            }
+            Err(error) => {
+                let lasts = !error.is_unrecoverable_error() && !error.code().is_some_and(refuses_everything);
+                if lasts {
+                    tracing::warn!(error = error.category(), "redis cannot count the money of one call");
+                } else {
+                    open[owner] = true;
+                    refused = Some(error);
+                }
+            }
+        }
+    }
+    for (change, open) in changes.iter().zip(open) {
+        if !open {
+            unsent.told(change);
+        }
+    }
+    drop(unsent);
+    match refused {
+        Some(error) => shared.breaker.doubt(Line::Rest, &error),
+        None => shared.breaker.answered(Line::Rest),
+    }
+}
+
+/// The calls that write a change.
+fn calls<'a>(shared: &'a Shared, change: &Change, now_ms: u64) -> Vec<Call<'a>> {
+    let Change { hold, what, .. } = change;
+    let parts = shared.spends.parts(&hold.claims).into_iter();
+    let call = |part: &[Claim]| match *what {
+        What::Take { due_ms, sent } => {
+            let lease_ms = due_ms.saturating_sub(now_ms);
+            let terms = Terms { lease_ms, sent, fit: Fit::Below, checks: false };
+            taking(shared, hold, part, &terms, now_ms)
+        }
+        What::Renew { due_ms, sent } => {
+            renewing(shared, hold, part, (due_ms.saturating_sub(now_ms), sent), now_ms)
+        }
+        What::End { cost } => ending(shared, hold, part, |_| cost, now_ms),
+        What::Sum => ending(shared, hold, part, |claim| claim.amount, now_ms),
+    };
+    parts.filter_map(call).collect()
+}
+
+/// On which terms a hold is taken.
+struct Terms {
+    lease_ms: u64,
+    sent: bool,
+    fit: Fit,
+    /// Without, it is taken whatever the limits.
+    checks: bool,
+}
+
+fn taking<'a>(
+    shared: &'a Shared,
+    hold: &SpendHold,
+    part: &[Claim],
+    terms: &Terms,
+    now_ms: u64,
+) -> Option<Call<'a>> {
+    let first = &part.first()?.account;
+    let mut keys = vec![shared.keys.ended(first, hold)];
+    let mut args = vec![
+        shared.script_now(now_ms),
+        hold.id.as_str().to_owned(),
+        terms.lease_ms.to_string(),
+        if terms.sent { "s" } else { "u" }.to_owned(),
+        u8::from(terms.fit == Fit::Whole).to_string(),
+        REAPED_MAX.to_string(),
+        ESTIMATE_KEPT_MS.to_string(),
+    ];
+    for (claim, kept_ms) in kept(part, now_ms) {
+        keys.extend(all(shared.keys.account(&claim.account)));
+        let limit = claim.limit.filter(|_| terms.checks);
+        args.push(limit.map_or("-1".to_owned(), |limit| limit.micros().to_string()));
+        args.extend([claim.amount.micros().to_string(), kept_ms.to_string()]);
+    }
+    (keys.len() > 1).then_some(Call { script: &shared.scripts.spend_hold, keys, args })
+}
+
+fn ending<'a>(
+    shared: &'a Shared,
+    hold: &SpendHold,
+    part: &[Claim],
+    cost: impl Fn(&Claim) -> MicroDollars,
+    now_ms: u64,
+) -> Option<Call<'a>> {
+    let first = &part.first()?.account;
+    let mut keys = vec![shared.keys.ended(first, hold)];
+    let mut args = vec![hold.id.as_str().to_owned(), ENDED_KEPT_MS.to_string()];
+    for (claim, kept_ms) in kept(part, now_ms) {
+        keys.extend(all(shared.keys.account(&claim.account)));
+        args.extend([cost(claim).micros().to_string(), kept_ms.to_string()]);
+    }
+    (keys.len() > 1).then_some(Call { script: &shared.scripts.spend_settle, keys, args })
+}
+
+fn renewing<'a>(
+    shared: &'a Shared,
+    hold: &SpendHold,
+    part: &[Claim],
+    (lease_ms, sent): (u64, bool),
+    now_ms: u64,
+) -> Option<Call<'a>> {
+    let mut keys = Vec::new();
+    let mut args = vec![
+        shared.script_now(now_ms),
+        hold.id.as_str().to_owned(),
+        lease_ms.to_string(),
+        u8::from(sent).to_string(),
+    ];
+    for (claim, kept_ms) in kept(part, now_ms) {
+        let AccountKeys { held, holds, due, .. } = shared.keys.account(&claim.account);
+        keys.extend([held, holds, due]);
+        args.push(kept_ms.to_string());
+    }
+    (!keys.is_empty()).then_some(Call { script: &shared.scripts.spend_renew, keys, args })
+}
+
+fn kept(part: &[Claim], now_ms: u64) -> impl Iterator<Item = (&Claim, u64)> {
+    part.iter().filter_map(move |claim| Some((claim, claim.account.kept_ms(now_ms)?)))
+}
+
+/// In the scripts' order.
+fn all(keys: AccountKeys) -> [String; 5] {
+    let AccountKeys { spent, held, estimated, holds, due } = keys;
+    [spent, held, estimated, holds, due]
+}
+
+/// The number that leads a script's answer, and what the accounts stand at.
+fn read(answer: &[i64]) -> Option<(usize, Vec<Spending>)> {
+    let (&lead, figures) = answer.split_first()?;
+    Some((usize::try_from(lead).ok()?, stands(figures)))
+}
+
+fn stands(figures: &[i64]) -> Vec<Spending> {
+    let micros = |figure: i64| MicroDollars::new(u64::try_from(figure).unwrap_or(0));
+    let (accounts, _) = figures.as_chunks::<3>();
+    let spending = |&[spent, held, estimated]: &[i64; 3]| Spending {
+        spent: micros(spent),
+        held: micros(held),
+        estimated: micros(estimated),
+    };
+    accounts.iter().map(spending).collect()
+}

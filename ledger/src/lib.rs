@@ -7,10 +7,10 @@ mod redis;
 #[cfg(feature = "scenario")]
 pub mod scenario;
 
-pub use self::redis::{LedgerError, RedisLedger, RedisSettings};
+pub use self::redis::{Finding, Inspection, LedgerError, RedisLedger, RedisSettings, Severity};
 pub use clock::{Clock, ManualClock, Minute, SystemClock};
 pub use ledger::{
-    Cooldown, Cooling, Denial, Group, Hold, Ledger, Member, Outcome, Passed, Reading, Reserve, Reserved,
-    Settle, Status, View, Want,
+    Cooldown, Cooling, Denial, Group, Hold, Ledger, Member, OnOutage, Outcome, Passed, Reading, Reserve,
+    Reserved, Settle, Status, Tally, View, Want,
 };
 pub use memory::MemoryLedger;

@@ -158,4 +158,6 @@ pub(super) const CACHE_PARAMS: Keys = Keys {
 
 pub(super) const ONEGATE: Keys = Keys { acted: "ledger", ignored: "" };
 
-pub(super) const LEDGER: Keys = Keys { acted: "namespace", ignored: "" };
+pub(super) const LEDGER: Keys = Keys { acted: "namespace on_outage", ignored: "" };
+
+pub(super) const ON_OUTAGE: Keys = Keys { acted: "limits budgets", ignored: "" };

@@ -252,7 +252,7 @@ impl Local {
 fn as_shares(passed: Vec<Passed>) -> Vec<Passed> {
     let as_share = |denial| match denial {
         Denial::Rpm { wait_ms, .. } | Denial::Tpm { wait_ms, .. } => Denial::Share { wait_ms },
-        Denial::Cooling { .. } | Denial::Share { .. } => denial,
+        Denial::Cooling { .. } | Denial::Share { .. } | Denial::Away { .. } => denial,
     };
     passed.into_iter().map(|(index, denial)| (index, as_share(denial))).collect()
 }

@@ -5,5 +5,6 @@
     reason = "a test that cannot go on fails, and says where"
 )]
 mod it;
+mod peer;
 mod sdk;
 mod tidy;

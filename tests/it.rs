@@ -2,6 +2,7 @@
 mod bad_input;
 mod chat;
 mod cli;
+mod durability;
 mod limits;
 mod outage;
 mod probation;
@@ -13,7 +14,7 @@ use serde_json::Value;
 
 /// One line of `model_list`: a deployment `id` of the group, served by the upstream of the same name.
 /// `more` are further keys of its `litellm_params`, each with a comma in front.
-fn deployment(provider: &ScriptedProvider, group: &str, id: &str, more: &str) -> String {
+pub(crate) fn deployment(provider: &ScriptedProvider, group: &str, id: &str, more: &str) -> String {
     let base = provider.base(id);
     format!(
         "  - {{model_name: {group}, litellm_params: {{model: openai/m, api_base: {base}, api_key: sk-{id}{more}}}, \
@@ -22,7 +23,7 @@ fn deployment(provider: &ScriptedProvider, group: &str, id: &str, more: &str) ->
 }
 
 /// Router settings for limits that replicas share through this Redis.
-fn shared_limits(redis: &RedisServer) -> String {
+pub(crate) fn shared_limits(redis: &RedisServer) -> String {
     let port = redis.port();
     format!(
         "router_settings: {{routing_strategy: usage-based-routing-v2, num_retries: 0, redis_host: 127.0.0.1, redis_port: {port}}}\n"

@@ -1,5 +1,6 @@
 //! The compiled config: immutable, shared by all requests, swapped whole.
 use crate::secret::Secret;
+use ledger::OnOutage;
 use routing::{Names, Strategy};
 use serde_json::value::RawValue;
 use std::collections::BTreeMap;
@@ -116,4 +117,22 @@ pub struct RedisSettings {
     pub url: Secret,
     /// Leads every key, with a colon, if not empty.
     pub namespace: String,
+    /// `onegate_settings.ledger.on_outage`.
+    pub outage: Outage,
+}
+
+/// What is done while the shared ledger is away.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Outage {
+    /// About the limits of deployments.
+    pub limits: OnOutage,
+    /// About budgets.
+    pub budgets: OnOutage,
+}
+
+impl From<RedisSettings> for ledger::RedisSettings {
+    fn from(settings: RedisSettings) -> Self {
+        let RedisSettings { url, namespace, outage } = settings;
+        Self { url: url.reveal().to_owned(), namespace, on_outage: outage.limits }
+    }
 }

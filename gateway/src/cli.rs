@@ -2,6 +2,7 @@
 mod check;
 mod demo;
 mod explain;
+mod inspection;
 mod serve;
 mod table;
 
@@ -30,6 +31,9 @@ enum Command {
         /// The config.yaml
         #[arg(long)]
         config: PathBuf,
+        /// Look at Redis too: can it be reached and used, may it forget what the ledger must remember?
+        #[arg(long)]
+        online: bool,
     },
     /// Print who would be asked for a model, and why
     Explain {
@@ -71,7 +75,7 @@ pub fn run() -> ExitCode {
     let environment = Environment::of_process();
     let out = &mut std::io::stdout();
     let result = match (cli.command, cli.serve) {
-        (Some(Command::Check { config }), _) => check::run(out, &config, &environment),
+        (Some(Command::Check { config, online }), _) => check::run(out, &config, online, &environment),
         (Some(Command::Explain { config, model }), _) => explain::run(out, &config, &model, &environment),
         (Some(Command::Demo { port }), _) => demo::run(port, &environment),
         (Some(Command::Serve(serve)), _) | (None, Some(serve)) => serve::run(&serve, &environment),

@@ -13,6 +13,7 @@ mod known;
 mod layers;
 mod model_list;
 mod number;
+mod outage;
 mod problem;
 mod read;
 mod redis;

@@ -63,6 +63,8 @@ pub struct Busy {
     pub cooling: Vec<(Arc<str>, u64)>,
     /// Deployments whose limit is reached, with which.
     pub limited: Vec<(Arc<str>, String)>,
+    /// Deployments with a limit that nobody can reserve, for the shared ledger is away and `on_outage` says `deny`.
+    pub unreserved: Vec<Arc<str>>,
     /// Whether `enable_pre_call_checks` is on.
     pub pre_call_checks: bool,
 }

@@ -161,6 +161,11 @@ pub enum Denial {
         /// Milliseconds until the window ends.
         wait_ms: u64,
     },
+    /// The shared ledger is away, and what has a limit is refused until it is back ([`OnOutage::Deny`]).
+    Away {
+        /// Milliseconds until it may be back.
+        wait_ms: u64,
+    },
 }
 
 impl Denial {
@@ -172,7 +177,8 @@ impl Denial {
             | Self::Probing { wait_ms }
             | Self::Rpm { wait_ms, .. }
             | Self::Tpm { wait_ms, .. }
-            | Self::Share { wait_ms } => wait_ms,
+            | Self::Share { wait_ms }
+            | Self::Away { wait_ms } => wait_ms,
         }
     }
 }
@@ -266,6 +272,19 @@ pub enum OnOutage {
     Allow,
 }
 
+/// What a ledger counts of itself since its start: for metrics.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Tally {
+    /// Reservations that Redis gave no answer to in time, so that [`OnOutage`] decided them.
+    pub by_policy: u64,
+    /// Calls of Redis whose deadline passed.
+    pub missed: u64,
+    /// How often Redis went away after it had been there.
+    pub outages: u64,
+    /// Replicas alive when last told, this one included; 0 where there are no others to know of.
+    pub replicas: u64,
+}
+
 /// What replicas know together. Operations that only report (`settle`, `void`, `cool`) never wait:
 /// they bind this replica at once and reach the others within the flush period.
 #[async_trait]
@@ -320,6 +339,11 @@ pub trait Ledger: Send + Sync + 'static {
 
     /// Where the ledger stands.
     fn status(&self) -> Status;
+
+    /// What it counted of itself; nothing where nothing can go away.
+    fn tally(&self) -> Tally {
+        Tally::default()
+    }
 
     /// Writes what has not been written yet; for the shutdown.
     async fn drain(&self);

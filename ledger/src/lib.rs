@@ -10,7 +10,7 @@ mod redis;
 pub mod scenario;
 mod slots;
 
-pub use self::redis::{LedgerError, RedisLedger, RedisSettings};
+pub use self::redis::{Finding, Inspection, LedgerError, RedisLedger, RedisSettings, Severity};
 pub use budget::{
     Account, AddSpend, BudgetWindow, Claim, Fit, HeldSpend, HoldSpend, RenewSpend, Scope, SpendHold, SpendId,
     SpendRefusal, Spending,
@@ -18,7 +18,7 @@ pub use budget::{
 pub use clock::{Clock, ManualClock, Minute, SystemClock};
 pub use ledger::{
     Cooldown, Cooling, Denial, Group, Hold, Ledger, Member, OnOutage, Outcome, Passed, Probe, Reading,
-    Reserve, Reserved, Settle, Status, View, Want,
+    Reserve, Reserved, Settle, Status, Tally, View, Want,
 };
 pub use memory::MemoryLedger;
 pub use money::{MicroDollars, PricePerToken};

@@ -3,21 +3,29 @@
 mod awaited;
 mod connect;
 mod cooldown_value;
+mod durability;
 mod flush;
 mod keys;
 mod local;
 mod outage;
+mod policy;
 mod probes;
+mod reason;
 mod reserve;
 mod scripts;
 mod share;
 mod slots;
 mod spend;
+mod tally;
 mod view;
+
+pub use durability::{Finding, Inspection, Severity};
 
 use crate::budget::{Account, AddSpend, HeldSpend, HoldSpend, RenewSpend, SpendHold, Spending};
 use crate::clock::Clock;
-use crate::ledger::{Cooldown, Group, Hold, Ledger, Reserve, Reserved, Settle, Status, View};
+use crate::ledger::{
+    Cooldown, Group, Hold, Ledger, OnOutage, Reserve, Reserved, Settle, Status, Tally, View,
+};
 use crate::money::MicroDollars;
 use crate::slots::{Slot, TakeSlot, TakenSlot};
 use async_trait::async_trait;
@@ -48,21 +56,34 @@ pub struct RedisSettings {
     pub url: String,
     /// Leads every key as `<namespace>:`; empty for none.
     pub namespace: String,
+    /// What is done about limits while it is away.
+    pub on_outage: OnOutage,
 }
 
 impl fmt::Debug for RedisSettings {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("RedisSettings").field("namespace", &self.namespace).finish_non_exhaustive()
+        f.debug_struct("RedisSettings")
+            .field("namespace", &self.namespace)
+            .field("on_outage", &self.on_outage)
+            .finish_non_exhaustive()
     }
 }
 
-/// Settings that can never work. That Redis does not answer is no error, see [`Status::Away`].
+/// Settings that can never work. That Redis does not answer is no error for a ledger, see [`Status::Away`].
 #[derive(Debug, thiserror::Error)]
 pub enum LedgerError {
     /// Not an address that can be connected to. The reason does not repeat the address.
     #[error("the redis url cannot be used: {reason}; write redis://host:port/database")]
     Address {
         /// Why, in few words.
+        reason: String,
+    },
+    /// An inspection found no Redis, or none that lets us in.
+    #[error("redis at {address} cannot be reached: {reason}")]
+    Unreachable {
+        /// Host and port.
+        address: String,
+        /// What happened, and what to look at.
         reason: String,
     },
 }
@@ -76,6 +97,9 @@ pub struct RedisLedger {
 /// What the ledger's requests and tasks work on.
 struct Shared {
     client: Client,
+    /// Host and port, for messages: nothing secret.
+    address: String,
+    on_outage: OnOutage,
     keys: Keys,
     scripts: Scripts,
     heart: Heart,
@@ -133,7 +157,46 @@ impl RedisLedger {
     /// # Errors
     /// It never can.
     pub fn check_address(url: &str) -> Result<(), LedgerError> {
-        connect::client(url).map(|_| ()).map_err(|error| LedgerError::Address { reason: error.to_string() })
+        client(url).map(|_| ())
+    }
+
+    /// Looks whether the Redis of these settings can carry a ledger, without starting one.
+    ///
+    /// # Errors
+    /// The address can never work, or there is no Redis that lets us in.
+    pub async fn inspect(settings: &RedisSettings, clock: &dyn Clock) -> Result<Inspection, LedgerError> {
+        let keys = Keys::new(settings.namespace.clone());
+        durability::inspect(&client(&settings.url)?, &keys, &Scripts::new(), clock).await
+    }
+
+    /// The same for the Redis of this ledger.
+    ///
+    /// # Errors
+    /// There is no Redis that lets us in.
+    pub async fn look(&self) -> Result<Inspection, LedgerError> {
+        let Shared { client, keys, scripts, clock, .. } = &*self.shared;
+        durability::inspect(client, keys, scripts, &**clock).await
+    }
+
+    /// Host and port: nothing secret.
+    #[must_use]
+    pub fn address(&self) -> &str {
+        &self.shared.address
+    }
+
+    /// Why Redis is away, and what to look at; `None` while it is there.
+    #[must_use]
+    pub fn why_away(&self) -> Option<String> {
+        self.shared.breaker.why()
+    }
+
+    /// Returns when the ledger is away, or when it is not.
+    pub async fn until_away(&self, away: bool) {
+        if away {
+            self.shared.breaker.until_away().await;
+        } else {
+            self.shared.breaker.until_there().await;
+        }
     }
 
     /// Waits until the ledger is shared, at most so long. For the start: a replica that has not seen the others
@@ -150,9 +213,8 @@ impl RedisLedger {
         trusts_clock: bool,
         deadline: Duration,
     ) -> Result<Arc<Self>, LedgerError> {
-        let RedisSettings { url, namespace } = settings;
-        let client =
-            connect::client(&url).map_err(|error| LedgerError::Address { reason: error.to_string() })?;
+        let RedisSettings { url, namespace, on_outage } = settings;
+        let client = client(&url)?;
         let keys = Keys::new(namespace);
         let heart = Heart {
             replicas_key: keys.replicas(),
@@ -162,7 +224,9 @@ impl RedisLedger {
         };
         let local = Local::of(&heart.replica);
         let shared = Arc::new(Shared {
+            address: client.get_connection_info().addr().to_string(),
             client,
+            on_outage,
             keys,
             scripts: Scripts::new(),
             heart,
@@ -188,6 +252,10 @@ impl RedisLedger {
         ];
         Ok(Arc::new(Self { shared, tasks }))
     }
+}
+
+fn client(url: &str) -> Result<Client, LedgerError> {
+    connect::client(url).map_err(|error| LedgerError::Address { reason: error.to_string() })
 }
 
 impl Shared {
@@ -301,6 +369,16 @@ impl Ledger for RedisLedger {
 
     fn status(&self) -> Status {
         if self.shared.breaker.is_away() { Status::Away } else { Status::Shared }
+    }
+
+    fn tally(&self) -> Tally {
+        let Breaker { counts, .. } = &self.shared.breaker;
+        Tally {
+            by_policy: counts.by_policy.get(),
+            missed: counts.missed.get(),
+            outages: counts.outages.get(),
+            replicas: self.shared.breaker.replicas(),
+        }
     }
 
     async fn drain(&self) {

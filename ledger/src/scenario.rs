@@ -241,6 +241,7 @@ fn reasons(passed: &[Passed], members: &[Member]) -> String {
             Denial::Rpm { used, limit, .. } => format!("{id} rpm {used}/{limit}"),
             Denial::Tpm { used, limit, .. } => format!("{id} tpm {used}/{limit}"),
             Denial::Share { .. } => format!("{id} share"),
+            Denial::Away { .. } => format!("{id} away"),
         }
     };
     passed.iter().map(reason).collect::<Vec<_>>().join(", ")

@@ -7,9 +7,11 @@
 )]
 mod cooldowns;
 mod counters;
+mod durability;
 mod exactness;
 mod model;
 mod outages;
+mod policies;
 mod redis_server;
 mod scenarios;
 mod world;

@@ -1,8 +1,8 @@
 //! What the tests share: members, wants, ledgers on a held clock, and moving time on a real server.
 use crate::redis_server::RedisServer;
 use ledger::{
-    Clock, Cooldown, Group, Hold, Ledger, ManualClock, Member, RedisLedger, RedisSettings, Reserve, Reserved,
-    Status, Want,
+    Clock, Cooldown, Group, Hold, Ledger, ManualClock, Member, OnOutage, RedisLedger, RedisSettings, Reserve,
+    Reserved, Status, Want,
 };
 use redis::aio::MultiplexedConnection;
 use std::sync::{Arc, Mutex};
@@ -81,7 +81,7 @@ impl World {
     }
 
     pub(crate) fn settings(&self) -> RedisSettings {
-        RedisSettings { url: self.server.url(), namespace: String::new() }
+        RedisSettings { url: self.server.url(), namespace: String::new(), on_outage: OnOutage::Local }
     }
 
     /// A ledger that is connected.

@@ -23,7 +23,7 @@ pub(super) fn run(port: u16, environment: &Environment) -> Result<(), Failed> {
         writeln!(out, "\nTry it, a few times:\n\n  curl http://{address}/v1/chat/completions -H 'content-type: application/json' \\")?;
         writeln!(out, "    -d '{{\"model\": \"chat\", \"messages\": [{{\"role\": \"user\", \"content\": \"hello\"}}]}}'\n")?;
         writeln!(out, "Each request is one line below: who was picked and why. Ctrl-C ends it.\n")?;
-        serve::serve(loaded, listener).await
+        serve::serve(serve::build(loaded).await?, listener).await
     })
 }
 

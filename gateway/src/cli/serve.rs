@@ -1,5 +1,5 @@
 //! `onegate serve`: builds the parts, listens, and ends in good order.
-use super::{Failed, Serve, table};
+use super::{Failed, Serve, inspection, table};
 use crate::app::App;
 use crate::config::{self, Environment, Loaded};
 use crate::http::{router, server};
@@ -33,9 +33,9 @@ pub(super) fn run(args: &Serve, environment: &Environment) -> Result<(), Failed>
         let listener = listen(address)?;
         let out = &mut std::io::stdout();
         write!(out, "{}", table::of(&loaded.catalog))?;
-        let ledger = if loaded.redis.is_some() { "shared in Redis" } else { "in this process" };
-        writeln!(out, "ledger {ledger}; listening on http://{}", listener.local_addr()?)?;
-        serve(loaded, listener).await
+        let parts = build(loaded).await?;
+        writeln!(out, "{}; listening on http://{}", parts.whereabouts(), listener.local_addr()?)?;
+        serve(parts, listener).await
     })
 }
 
@@ -67,13 +67,43 @@ pub(super) fn listen(address: SocketAddr) -> Result<TcpListener, Failed> {
     Ok(socket.listen(BACKLOG)?)
 }
 
+/// What serving needs.
+pub(super) struct Parts {
+    app: Arc<App>,
+    /// The ledger, if it is shared.
+    redis: Option<Arc<RedisLedger>>,
+}
+
+impl Parts {
+    /// Where the ledger is, as far as one knows at the start.
+    fn whereabouts(&self) -> String {
+        let Some(redis) = &self.redis else { return "ledger in this process".to_owned() };
+        let address = redis.address();
+        if self.app.ledger.status() == Status::Away {
+            let why = redis.why_away().unwrap_or_else(|| "no answer yet".to_owned());
+            return format!("ledger away: redis at {address}, {why}");
+        }
+        match redis.tally().replicas {
+            0 | 1 => format!("ledger shared in redis at {address}, by this replica alone so far"),
+            replicas => format!("ledger shared in redis at {address} by {replicas} replicas"),
+        }
+    }
+}
+
 /// Serves until SIGTERM or SIGINT; running requests are finished, the ledger is written, then it returns.
-pub(super) async fn serve(loaded: Loaded, listener: TcpListener) -> Result<(), Failed> {
-    let app = Arc::new(build(loaded).await?);
+pub(super) async fn serve(parts: Parts, listener: TcpListener) -> Result<(), Failed> {
+    let Parts { app, redis } = parts;
     let stop = stopped(app.clone())?;
     let mut interrupts = signal(SignalKind::interrupt())?;
+    let watch = async {
+        match &redis {
+            Some(redis) => inspection::watch(redis).await,
+            None => std::future::pending().await,
+        }
+    };
     tokio::select! {
         () = server::serve(listener, router(app.clone()), app.running.clone(), stop) => {}
+        () = watch => {}
         // At a terminal the second Ctrl-C means now.
         () = async { for _ in 0..2 { interrupts.recv().await; } } => tracing::warn!("interrupted twice: ending now"),
     }
@@ -82,24 +112,21 @@ pub(super) async fn serve(loaded: Loaded, listener: TcpListener) -> Result<(), F
     Ok(())
 }
 
-async fn build(loaded: Loaded) -> Result<App, Failed> {
+/// Builds the parts of a config, and gives Redis a moment to be met.
+pub(super) async fn build(loaded: Loaded) -> Result<Parts, Failed> {
     let clock: Arc<dyn Clock> = Arc::new(SystemClock);
-    let ledger: Arc<dyn Ledger> = match loaded.redis {
-        Some(redis) => {
-            let settings =
-                ledger::RedisSettings { url: redis.url.reveal().to_owned(), namespace: redis.namespace };
-            let shared = RedisLedger::start(settings, clock.clone())?;
-            // A replica that has not met the others yet would take the whole limit as its share.
-            if shared.wait_until_shared(FIRST_MEETING).await == Status::Away {
-                tracing::warn!("Redis does not answer yet: starting with this replica's share of the limits");
-            }
-            shared
-        }
+    let redis = loaded.redis.map(|redis| RedisLedger::start(redis.into(), clock.clone())).transpose()?;
+    if let Some(redis) = &redis {
+        // A replica that has not met the others yet would take the whole limit as its share.
+        redis.wait_until_shared(FIRST_MEETING).await;
+    }
+    let ledger: Arc<dyn Ledger> = match &redis {
+        Some(redis) => redis.clone(),
         None => Arc::new(MemoryLedger::new(clock.clone())),
     };
     let metrics = Metrics::new()?;
     metrics.prepare(&loaded.catalog);
-    Ok(App {
+    let app = Arc::new(App {
         catalog: Arc::new(loaded.catalog),
         ledger,
         clock,
@@ -107,7 +134,8 @@ async fn build(loaded: Loaded) -> Result<App, Failed> {
         metrics,
         running: Running::new(),
         draining: AtomicBool::new(false),
-    })
+    });
+    Ok(Parts { app, redis })
 }
 
 /// Resolves when the process is told to end; readiness turns 503 at that moment.

@@ -2,6 +2,7 @@
 use super::keys;
 use super::known;
 use super::number;
+use super::outage;
 use super::problem::Problems;
 use super::read::{Field, Section};
 use crate::catalog::RedisSettings;
@@ -29,7 +30,8 @@ pub(super) fn settings(
     let cache_namespace = cache_namespace.filter(|_| own.is_none());
     let named = [ledger.get("namespace"), kwargs.get("namespace"), cache_namespace];
     let namespace = namespace(named.into_iter().flatten().collect(), problems);
-    own.or(cache_url).map(|url| RedisSettings { url: Secret::new(url), namespace })
+    let outage = outage::read(&ledger, problems);
+    own.or(cache_url).map(|url| RedisSettings { url: Secret::new(url), namespace, outage })
 }
 
 /// LiteLLM's router shares the Redis of the response cache if it has none of its own.

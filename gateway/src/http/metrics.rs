@@ -12,6 +12,6 @@ pub(super) async fn scrape(State(app): State<Arc<App>>) -> Response {
         let view = app.ledger.view(&group.ledger).await;
         app.metrics.ledger(group, &view, now_ms);
     }
-    app.metrics.away(app.ledger.status() == ledger::Status::Away);
+    app.metrics.shared(app.ledger.status(), app.ledger.tally());
     ([(header::CONTENT_TYPE, prometheus::TEXT_FORMAT)], app.metrics.text()).into_response()
 }

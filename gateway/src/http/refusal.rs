@@ -117,6 +117,10 @@ fn busy_text(busy: &Busy) -> String {
         let list: Vec<_> = busy.limited.iter().map(|(id, limit)| format!("{id} ({limit})")).collect();
         let _ = write!(text, " Limit reached: {}.", list.join(", "));
     }
+    if !busy.unreserved.is_empty() {
+        let list = busy.unreserved.join(", ");
+        let _ = write!(text, " The shared ledger is away, so what has a limit is refused: {list}.");
+    }
     let _ = write!(text, " Pre-call checks: {}.", if busy.pre_call_checks { "on" } else { "off" });
     text
 }

@@ -162,7 +162,7 @@ impl Call<'_> {
     /// The 429 in full: what cools down by the view, and what the reservation said of the rest.
     fn busy(&self, decision: &Decision, passed: &[Passed]) -> Busy {
         let mut cooling: Vec<_> = decision.cooling().map(|(id, left_ms)| (id.clone(), left_ms)).collect();
-        let mut limited = Vec::new();
+        let (mut limited, mut unreserved) = (Vec::new(), Vec::new());
         for (index, denial) in passed {
             let id = decision.ranked[*index].id.clone();
             match denial {
@@ -173,12 +173,13 @@ impl Call<'_> {
                 Denial::Rpm { used, limit, .. } => limited.push((id, format!("rpm {used}/{limit}"))),
                 Denial::Tpm { used, limit, .. } => limited.push((id, format!("tpm {used}/{limit}"))),
                 Denial::Share { .. } => limited.push((id, "share of this replica alone".to_owned())),
+                Denial::Away { .. } => unreserved.push(id),
             }
         }
         let waits = cooling.iter().map(|(_, left_ms)| *left_ms);
         let wait_ms = waits.chain(passed.iter().map(|(_, denial)| denial.wait_ms())).min().unwrap_or(0);
         let pre_call_checks = self.catalog.settings.pre_call_checks;
-        Busy { group: decision.group.clone(), wait_ms, cooling, limited, pre_call_checks }
+        Busy { group: decision.group.clone(), wait_ms, cooling, limited, unreserved, pre_call_checks }
     }
 }
 

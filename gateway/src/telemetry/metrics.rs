@@ -1,9 +1,10 @@
 //! Prometheus metrics. Label values come from the config and from closed sets, so that callers cannot make series.
 use crate::catalog::{Catalog, Group};
 use http::StatusCode;
-use ledger::{Denial, Passed, View};
+use ledger::{Denial, Passed, Status, Tally, View};
 use prometheus::{
-    Encoder, Gauge, GaugeVec, HistogramOpts, HistogramVec, IntCounterVec, Opts, Registry, TextEncoder,
+    Encoder, Gauge, GaugeVec, HistogramOpts, HistogramVec, IntCounter, IntCounterVec, Opts, Registry,
+    TextEncoder,
 };
 use routing::Removed;
 use std::time::Duration;
@@ -22,6 +23,10 @@ pub struct Metrics {
     removals: IntCounterVec,
     reservations: IntCounterVec,
     away: Gauge,
+    ledger_replicas: Gauge,
+    by_policy: IntCounter,
+    missed: IntCounter,
+    outages: IntCounter,
     rpm_used: GaugeVec,
     rpm_limit: GaugeVec,
     tpm_used: GaugeVec,
@@ -57,9 +62,16 @@ impl Metrics {
             &["group"],
         )?;
         registry.register(Box::new(seconds.clone()))?;
-        let away =
-            Gauge::new("onegate_ledger_away", "1 while the shared ledger does not answer this replica.")?;
-        registry.register(Box::new(away.clone()))?;
+        let plain = |name: &str, help: &str| {
+            let counter = IntCounter::new(name, help)?;
+            registry.register(Box::new(counter.clone()))?;
+            Ok::<_, prometheus::Error>(counter)
+        };
+        let single = |name: &str, help: &str| {
+            let gauge = Gauge::new(name, help)?;
+            registry.register(Box::new(gauge.clone()))?;
+            Ok::<_, prometheus::Error>(gauge)
+        };
         Ok(Self {
             requests: counter("onegate_requests_total", "Requests answered.", &["group", "status"])?,
             attempts: counter("onegate_attempts_total", "Calls of providers.", &["deployment", "outcome"])?,
@@ -74,7 +86,17 @@ impl Metrics {
                 "onegate_deployment_cooldown_seconds",
                 "Seconds until it returns; 0: it serves.",
             )?,
-            away,
+            away: single("onegate_ledger_away", "1 while the shared ledger does not answer this replica.")?,
+            ledger_replicas: single(
+                "onegate_ledger_replicas",
+                "Replicas alive when the shared ledger last told; 0 without one.",
+            )?,
+            by_policy: plain(
+                "onegate_ledger_by_policy_total",
+                "Reservations that on_outage decided, for Redis gave no answer in time.",
+            )?,
+            missed: plain("onegate_ledger_missed_deadlines_total", "Calls of Redis whose deadline passed.")?,
+            outages: plain("onegate_ledger_outages_total", "Times that Redis went away.")?,
             seconds,
             registry,
         })
@@ -116,6 +138,7 @@ impl Metrics {
                 Denial::Rpm { .. } => "rpm",
                 Denial::Tpm { .. } => "tpm",
                 Denial::Share { .. } => "share",
+                Denial::Away { .. } => "away",
             };
             self.reservations.with_label_values(&[reason]).inc();
         }
@@ -138,9 +161,17 @@ impl Metrics {
         }
     }
 
-    /// Whether the shared ledger is away.
-    pub fn away(&self, away: bool) {
-        self.away.set(f64::from(u8::from(away)));
+    /// Where the shared ledger stands, and what it counted of itself.
+    pub fn shared(&self, status: Status, tally: Tally) {
+        let Tally { by_policy, missed, outages, replicas } = tally;
+        self.away.set(f64::from(u8::from(status == Status::Away)));
+        self.ledger_replicas.set(gauge_of(replicas));
+        for (counter, count) in
+            [(&self.by_policy, by_policy), (&self.missed, missed), (&self.outages, outages)]
+        {
+            // Two scrapes at once may both add; the counter then waits until the ledger's has caught up.
+            counter.inc_by(count.saturating_sub(counter.get()));
+        }
     }
 
     /// All of it in Prometheus' text form.

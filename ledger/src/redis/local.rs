@@ -342,7 +342,9 @@ impl Local {
 fn as_shares(passed: Vec<Passed>) -> Vec<Passed> {
     let as_share = |denial| match denial {
         Denial::Rpm { wait_ms, .. } | Denial::Tpm { wait_ms, .. } => Denial::Share { wait_ms },
-        Denial::Cooling { .. } | Denial::Probing { .. } | Denial::Share { .. } => denial,
+        Denial::Cooling { .. } | Denial::Probing { .. } | Denial::Share { .. } | Denial::Away { .. } => {
+            denial
+        }
     };
     passed.into_iter().map(|(index, denial)| (index, as_share(denial))).collect()
 }

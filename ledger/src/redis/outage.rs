@@ -1,7 +1,10 @@
 //! Whether Redis is there. While it is not, nothing waits for it, and one task asks twice a second whether it
 //! is back. A slow moment is no outage: before the breaker opens, a check on a connection of its own must fail.
 use super::connect::{self, Beat, missed, within};
+use super::reason::reason;
+use super::tally::Counts;
 use super::{Shared, flush};
+use crate::ledger::OnOutage;
 use redis::{ErrorKind, RedisError, RedisResult};
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -22,6 +25,9 @@ pub(super) struct Breaker {
     misses: [AtomicU32; 2],
     replicas: AtomicU64,
     epoch: Mutex<Option<String>>,
+    /// Why it is away, in words.
+    why: Mutex<Option<String>>,
+    pub(super) counts: Counts,
 }
 
 /// The line that a call took. Each is judged by itself: one may be dead while the other is well.
@@ -41,6 +47,8 @@ impl Breaker {
             misses: [AtomicU32::new(0), AtomicU32::new(0)],
             replicas: AtomicU64::new(1),
             epoch: Mutex::new(None),
+            why: Mutex::new(None),
+            counts: Counts::default(),
         }
     }
 
@@ -69,6 +77,15 @@ impl Breaker {
         let _ = self.away.subscribe().wait_for(|&away| !away).await;
     }
 
+    /// Why Redis is away; `None` while it is there, and until the first try has failed.
+    pub(super) fn why(&self) -> Option<String> {
+        self.why.lock().unwrap_or_else(PoisonError::into_inner).clone().filter(|_| self.is_away())
+    }
+
+    fn set_why(&self, error: &RedisError) {
+        *self.why.lock().unwrap_or_else(PoisonError::into_inner) = Some(reason(error));
+    }
+
     /// A call was answered.
     pub(super) fn answered(&self, line: Line) {
         let misses = self.misses(line);
@@ -79,6 +96,9 @@ impl Breaker {
 
     /// A call failed in this way: has Redis checked, if that says anything of Redis.
     pub(super) fn doubt(&self, line: Line, error: &RedisError) {
+        if error.is_timeout() {
+            self.counts.missed.up();
+        }
         match error.kind() {
             ErrorKind::Io => {
                 self.misses(line).fetch_add(1, Ordering::Relaxed);
@@ -152,12 +172,14 @@ pub(super) async fn guard(shared: Arc<Shared>) {
             match come_back(&shared).await {
                 Ok(()) => {
                     told = false;
-                    tracing::info!(replicas = shared.breaker.replicas(), "redis answers: limits are shared");
+                    let (redis, replicas) = (&shared.address, shared.breaker.replicas());
+                    tracing::info!(%redis, replicas, "redis answers: limits are shared");
                 }
                 Err(error) => {
+                    shared.breaker.set_why(&error);
                     if !told {
                         told = true;
-                        warn_away(&shared, &error);
+                        warn_away(&shared);
                     }
                     sleep_until(next).await;
                 }
@@ -211,19 +233,22 @@ async fn examine(shared: &Shared) -> RedisResult<()> {
 }
 
 fn go_away(shared: &Shared, error: &RedisError) {
+    shared.breaker.counts.outages.up();
+    shared.breaker.set_why(error);
     shared.breaker.away.send_replace(true);
     shared.set_lines(None);
-    warn_away(shared, error);
+    warn_away(shared);
 }
 
-fn warn_away(shared: &Shared, error: &RedisError) {
-    let replicas = shared.breaker.replicas();
-    let error = error.category();
-    tracing::warn!(
-        replicas,
-        error,
-        "redis does not answer: this replica enforces its share of the limits alone"
-    );
+fn warn_away(shared: &Shared) {
+    let (redis, replicas) = (&shared.address, shared.breaker.replicas());
+    let why = shared.breaker.why().unwrap_or_default();
+    let meanwhile = match shared.on_outage {
+        OnOutage::Local => "this replica enforces its share of the limits alone",
+        OnOutage::Deny => "what has a limit is refused",
+        OnOutage::Allow => "nothing is limited",
+    };
+    tracing::warn!(%redis, why, replicas, "redis is away: until it is back, {meanwhile}");
 }
 
 /// Connects anew and writes what piled up, so that the counters are whole before anyone relies on them.

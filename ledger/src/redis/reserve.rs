@@ -1,11 +1,12 @@
 //! Reservations: three candidates of the ranking a call, in one round trip. Where Redis gives no answer in
-//! time, this replica's share decides.
+//! time, the outage policy decides.
 use super::Shared;
 use super::awaited::permit;
 use super::connect::{Lines, missed};
 use super::keys::Counter;
 use super::local::Local;
 use super::outage::Line;
+use super::policy;
 use super::probes::PROBE_MS;
 use crate::book::PROBING_WAIT_MS;
 use crate::clock::Minute;
@@ -20,7 +21,7 @@ const KEYS_PER_WANT: usize = 5;
 const TURNS_MAX: usize = 2;
 
 /// A place among the wants, and the want.
-type Placed<'a> = (usize, &'a Want);
+pub(super) type Placed<'a> = (usize, &'a Want);
 
 /// What one call found.
 enum Answer {
@@ -78,7 +79,7 @@ pub(super) async fn reserve(shared: &Shared, reserve: Reserve) -> Reserved {
         passed.sort_unstable_by_key(|&(index, _)| index);
         return Reserved::Refused { passed };
     }
-    by_share(shared, &open[asked..], reserve.ignore_cooldown, passed)
+    by_policy(shared, &open[asked..], reserve.ignore_cooldown, passed)
 }
 
 /// A refusal tells what the fleet has used; the share must know it if Redis goes away.
@@ -88,7 +89,9 @@ fn see_refused(shared: &Shared, local: &mut Local, reserve: &Reserve, refused: &
         let counts = match denial {
             Denial::Rpm { used, .. } => (Some(used), None),
             Denial::Tpm { used, .. } => (None, Some(used)),
-            Denial::Cooling { .. } | Denial::Probing { .. } | Denial::Share { .. } => continue,
+            Denial::Cooling { .. } | Denial::Probing { .. } | Denial::Share { .. } | Denial::Away { .. } => {
+                continue;
+            }
         };
         let Some(want) = reserve.wants.get(index) else { continue };
         let ours = local.written(minute, &want.member);
@@ -210,19 +213,26 @@ fn read(answer: &[i64], wants: &[Placed<'_>], now_ms: u64, token: &str) -> Optio
     Some(Answer::Granted { index, hold, rpm, tpm, passed })
 }
 
-/// Those that Redis was not heard on, by this replica's share.
-fn by_share(shared: &Shared, open: &[Placed<'_>], ignore_cooldown: bool, passed: Vec<Passed>) -> Reserved {
-    let wants = open.iter().map(|&(_, want)| want.clone()).collect();
+/// Those that Redis was not heard on, by the outage policy: denied, or by what this replica knows alone.
+fn by_policy(
+    shared: &Shared,
+    open: &[Placed<'_>],
+    ignore_cooldown: bool,
+    mut passed: Vec<Passed>,
+) -> Reserved {
+    shared.breaker.counts.by_policy.up();
+    let (denied, left) = policy::sort(shared.on_outage, open);
+    passed.extend(denied);
+    let (places, wants): (Vec<usize>, Vec<Want>) = left.into_iter().unzip();
     let reserve = Reserve { wants, ignore_cooldown };
     let reserved = shared.local().reserve_share(reserve, shared.breaker.replicas(), shared.now_ms());
     let placed =
-        |refused: Vec<Passed>| refused.into_iter().map(|(at, denial)| (open[at].0, denial)).collect();
+        |refused: Vec<Passed>| refused.into_iter().map(|(at, denial)| (places[at], denial)).collect();
     match reserved {
         Reserved::Granted { index, hold, rpm, tpm, passed: refused } => {
-            granted(open[index].0, hold, rpm, tpm, passed, placed(refused))
+            granted(places[index], hold, rpm, tpm, passed, placed(refused))
         }
         Reserved::Refused { passed: refused } => {
-            let mut passed = passed;
             passed.extend(placed(refused));
             passed.sort_unstable_by_key(|&(index, _)| index);
             Reserved::Refused { passed }

@@ -16,6 +16,11 @@ impl Script {
         Self { text, sha: redis::Script::new(text).get_hash().to_owned() }
     }
 
+    /// What it says.
+    pub(super) fn text(&self) -> &'static str {
+        self.text
+    }
+
     /// Calls with so many keys; `fill` adds the keys, then the arguments.
     pub(super) async fn call<T: FromRedisValue>(
         &self,

@@ -3,6 +3,7 @@ use super::super::{Environment, load_text};
 use super::golden::good;
 use super::{read, with_params};
 use crate::catalog::{Catalog, Deployment, Target, Upstream};
+use ledger::OnOutage;
 use routing::{Names, Price, Strategy};
 use std::sync::Arc;
 use std::time::Duration;
@@ -134,6 +135,21 @@ fn a_redis_url_stays_as_it_is_and_an_address_of_version_6_gets_brackets() {
     assert_eq!(url.as_deref(), Some("redis://me:@cache:6379/0"));
     assert_eq!(redis("litellm_settings: {cache: true, cache_params: {type: local, host: cache}}"), None);
     assert_eq!(redis("litellm_settings: {cache_params: {type: redis, host: cache}}"), None);
+}
+
+#[test]
+fn what_is_done_in_an_outage_is_one_word_or_one_for_limits_and_one_for_budgets() {
+    let outage = |settings: &str| {
+        let models = "model_list: [{model_name: a, litellm_params: {model: m, mock_response: x}}]";
+        let text =
+            format!("{models}\nrouter_settings: {{redis_host: h}}\nonegate_settings: {{ledger: {settings}}}");
+        let outage = read(&text).unwrap().redis.unwrap().outage;
+        (outage.limits, outage.budgets)
+    };
+    assert_eq!(outage("{}"), (OnOutage::Local, OnOutage::Local));
+    assert_eq!(outage("{on_outage: deny}"), (OnOutage::Deny, OnOutage::Deny));
+    assert_eq!(outage("{on_outage: {limits: allow, budgets: deny}}"), (OnOutage::Allow, OnOutage::Deny));
+    assert_eq!(outage("{on_outage: {budgets: allow}}"), (OnOutage::Local, OnOutage::Allow));
 }
 
 #[test]

@@ -163,6 +163,7 @@ fn busy() -> Miss {
         group,
         wait_ms: 5,
         cooling: Vec::new(),
+        unreserved: Vec::new(),
         limited: Vec::new(),
         pre_call_checks: false,
     })

@@ -1,9 +1,12 @@
 //! The ledger's rules as a pure state machine: every operation takes the time, nothing here reads a clock.
 //! What a shared ledger does by script must give the answers that this book gives.
+mod in_flight;
+
 use crate::clock::Minute;
 use crate::ledger::{
     Cooldown, Cooling, Denial, Hold, Member, Outcome, Passed, Reading, Reserve, Reserved, Settle, Want,
 };
+use in_flight::InFlight;
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 
@@ -45,11 +48,12 @@ impl Settled {
     }
 }
 
-/// Usage per member and minute, and who cools down.
+/// Usage per member and minute, who cools down, and what runs.
 #[derive(Debug, Default)]
 pub(crate) struct Book {
     windows: BTreeMap<Minute, HashMap<Member, Counts>>,
     cooldowns: HashMap<Arc<str>, Cooling>,
+    in_flight: InFlight,
     pruned_in: Option<Minute>,
 }
 
@@ -72,9 +76,18 @@ impl Book {
         Reserved::Refused { passed }
     }
 
+    /// Counts a call that no limit binds: its request at once, its tokens when it is settled.
+    pub(crate) fn begin(&mut self, member: &Member, now_ms: u64) -> Hold {
+        self.prune(now_ms);
+        let hold = Hold { rpm: 1, ..Hold::unreserved(member.clone(), Minute::of(now_ms)) };
+        self.charge(&hold);
+        hold
+    }
+
     /// Replaces a hold by what was used.
     pub(crate) fn settle(&mut self, settle: &Settle, now_ms: u64) {
         self.prune(now_ms);
+        self.in_flight.end(&settle.hold);
         let settled = Settled::of(settle);
         self.take_back(&settle.hold, 0, settled.unused);
         if settled.beyond > 0 || settled.calls > 0 {
@@ -88,6 +101,7 @@ impl Book {
     /// Gives back a hold whose call was never sent.
     pub(crate) fn void(&mut self, hold: &Hold, now_ms: u64) {
         self.prune(now_ms);
+        self.in_flight.end(hold);
         self.take_back(hold, hold.rpm, hold.tpm);
     }
 
@@ -105,7 +119,8 @@ impl Book {
     /// What this minute holds for a member.
     pub(crate) fn reading(&self, member: &Member, now_ms: u64) -> Reading {
         let Counts { rpm, tpm, calls, fails } = self.counts(member, Minute::of(now_ms));
-        Reading { rpm, tpm, calls, fails, cooldown: self.cooling(&member.id, now_ms).cloned() }
+        let in_flight = self.in_flight.of(&member.id);
+        Reading { rpm, tpm, calls, fails, in_flight, cooldown: self.cooling(&member.id, now_ms).cloned() }
     }
 
     /// The counters of a member in a minute; zeros where none stand.
@@ -130,10 +145,16 @@ impl Book {
 
     /// Charges a hold that was granted, here or elsewhere, and answers the counters after it.
     pub(crate) fn charge(&mut self, hold: &Hold) -> Counts {
+        self.in_flight.begin(hold);
         let counts = self.counts_mut(hold.minute, &hold.member);
         counts.rpm = counts.rpm.saturating_add(hold.rpm);
         counts.tpm = counts.tpm.saturating_add(hold.tpm);
         *counts
+    }
+
+    /// What runs.
+    pub(crate) fn in_flight(&self) -> &InFlight {
+        &self.in_flight
     }
 
     /// Takes over what a better informed ledger says of a cooldown, an end before its time included.

@@ -36,7 +36,7 @@ pub struct Cooling {
 /// What the ledger says of one deployment, this replica's own unsent changes included.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Reading {
-    /// Requests reserved in this minute.
+    /// Requests of this minute.
     pub rpm: u64,
     /// Tokens held or used in this minute.
     pub tpm: u64,
@@ -44,6 +44,8 @@ pub struct Reading {
     pub calls: u64,
     /// Those of them that failed by the provider's fault.
     pub fails: u64,
+    /// Calls that run now: this replica's own exactly, the others' as of their last beat.
+    pub in_flight: u64,
     /// Present while the deployment is out.
     pub cooldown: Option<Cooling>,
 }
@@ -96,7 +98,8 @@ pub struct Hold {
 }
 
 impl Hold {
-    /// The hold of a call that no limit binds: nothing was charged, its settling still counts.
+    /// Nothing was charged, and no call runs for it: to settle what is known of one that never ran. A call that
+    /// no limit binds takes its hold by [`Ledger::begin`].
     #[must_use]
     pub fn unreserved(member: Member, minute: Minute) -> Self {
         Self { member, minute, rpm: 0, tpm: 0 }
@@ -221,7 +224,7 @@ pub enum Status {
     Away,
 }
 
-/// What replicas know together. Operations that only report (`settle`, `void`, `cool`) never wait:
+/// What replicas know together. Operations that only report (`begin`, `settle`, `void`, `cool`) never wait:
 /// they bind this replica at once and reach the others within the flush period.
 #[async_trait]
 pub trait Ledger: Send + Sync + 'static {
@@ -230,6 +233,9 @@ pub trait Ledger: Send + Sync + 'static {
 
     /// Takes one slot at the first want that has room, or says of each why not.
     async fn reserve(&self, reserve: Reserve) -> Reserved;
+
+    /// Counts a call that no limit binds, without asking: its request at once, its tokens when it is settled.
+    fn begin(&self, member: &Member) -> Hold;
 
     /// Replaces a hold by what was used, whatever way the call ended.
     fn settle(&self, settle: Settle);

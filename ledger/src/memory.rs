@@ -1,7 +1,7 @@
 //! The embedded ledger: a lock round the book, for one replica alone.
 use crate::book::Book;
 use crate::clock::{Clock, Minute};
-use crate::ledger::{Cooldown, Group, Hold, Ledger, Reserve, Reserved, Settle, Status, View};
+use crate::ledger::{Cooldown, Group, Hold, Ledger, Member, Reserve, Reserved, Settle, Status, View};
 use async_trait::async_trait;
 use std::fmt;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -42,6 +42,10 @@ impl Ledger for MemoryLedger {
 
     async fn reserve(&self, reserve: Reserve) -> Reserved {
         self.book().reserve(&reserve, self.now_ms())
+    }
+
+    fn begin(&self, member: &Member) -> Hold {
+        self.book().begin(member, self.now_ms())
     }
 
     fn settle(&self, settle: Settle) {

@@ -3,6 +3,7 @@
 mod connect;
 mod cooldown_value;
 mod flush;
+mod in_flight;
 mod keys;
 mod local;
 mod outage;
@@ -12,7 +13,7 @@ mod share;
 mod view;
 
 use crate::clock::Clock;
-use crate::ledger::{Cooldown, Group, Hold, Ledger, Reserve, Reserved, Settle, Status, View};
+use crate::ledger::{Cooldown, Group, Hold, Ledger, Member, Reserve, Reserved, Settle, Status, View};
 use async_trait::async_trait;
 use connect::{Heart, Lines};
 use keys::Keys;
@@ -207,6 +208,10 @@ impl Ledger for RedisLedger {
 
     async fn reserve(&self, reserve: Reserve) -> Reserved {
         reserve::reserve(&self.shared, reserve).await
+    }
+
+    fn begin(&self, member: &Member) -> Hold {
+        self.shared.local().begin(member, self.now_ms())
     }
 
     fn settle(&self, settle: Settle) {

@@ -5,16 +5,16 @@
 //! reserve [anyway] dep-a rpm=2 tpm=100 hold=10, dep-b rpm=1 [as LABEL]
 //!     -> granted dep-b rpm=1 tpm=0 [past dep-a rpm 2/2, dep-c tpm 100/100, dep-d cooling, dep-e share]
 //!     -> refused dep-a rpm 2/2, dep-b cooling
-//! unreserved dep-a as LABEL
+//! unreserved dep-a as LABEL        (a call that no limit binds)
 //! settle LABEL tokens=50 success|failure|neutral
 //! void LABEL
 //! cool dep-a 5s 429
 //! view [dep-a dep-b]      (all that were named so far, unless some are named here)
 //!     -> dep-a rpm=1 tpm=50 calls=1 fails=0 cooling=no, dep-b rpm=0 tpm=0 calls=0 fails=0 cooling=429
+//!        and ` inflight=N` after it where calls run
 //! advance 60s
 //! flush
 //! ```
-use crate::clock::Minute;
 use crate::ledger::{
     Cooldown, Denial, Group, Hold, Ledger, Member, Outcome, Passed, Reading, Reserve, Reserved, Settle, Want,
 };
@@ -143,7 +143,8 @@ impl<A: AsyncFn(Duration)> Player<'_, A> {
         let words: Vec<&str> = rest.split_whitespace().collect();
         match (verb, words.as_slice()) {
             ("unreserved", [id, "as", label]) => {
-                let hold = Hold::unreserved(self.member(id), Minute::of(self.ledger.now_ms()));
+                let member = self.member(id);
+                let hold = self.ledger.begin(&member);
                 self.holds.insert((*label).to_owned(), hold);
             }
             ("settle", [label, tokens, outcome]) => {
@@ -216,9 +217,10 @@ fn reasons(passed: &[Passed], members: &[Member]) -> String {
 }
 
 fn show(member: &Member, reading: &Reading) -> String {
-    let Reading { rpm, tpm, calls, fails, cooldown } = reading;
+    let Reading { rpm, tpm, calls, fails, in_flight, cooldown } = reading;
+    let running = if *in_flight > 0 { format!(" inflight={in_flight}") } else { String::new() };
     let cooling = cooldown.as_ref().map_or("no".to_owned(), |cooling| cooling.status.to_string());
-    format!("{} rpm={rpm} tpm={tpm} calls={calls} fails={fails} cooling={cooling}", member.id)
+    format!("{} rpm={rpm} tpm={tpm} calls={calls} fails={fails} cooling={cooling}{running}", member.id)
 }
 
 fn number(text: &str) -> Result<u64, String> {

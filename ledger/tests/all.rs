@@ -8,6 +8,7 @@
 mod cooldowns;
 mod counters;
 mod exactness;
+mod in_flight;
 mod model;
 mod outages;
 mod redis_server;

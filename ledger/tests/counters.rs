@@ -13,6 +13,17 @@ async fn keys(redis: &mut MultiplexedConnection) -> Vec<String> {
     keys
 }
 
+/// What the one replica writes of its calls in flight, once it has.
+async fn in_flight_key(redis: &mut MultiplexedConnection) -> String {
+    let mut found = None;
+    until("the calls in flight are told", async || {
+        found = keys(redis).await.into_iter().find(|key| key.contains("onegate:inflight:"));
+        found.is_some()
+    })
+    .await;
+    found.unwrap()
+}
+
 #[tokio::test]
 async fn every_key_has_its_name_and_its_time_to_live() {
     let world = World::new();
@@ -20,14 +31,18 @@ async fn every_key_has_its_name_and_its_time_to_live() {
     let hold = hold_of(ledger.reserve(one(want("dep-a", Some(5), 10))).await);
     ledger.settle(Settle { hold, tokens: 30, outcome: Outcome::Failure });
     ledger.cool(cooldown("dep-a", 90_000));
+    ledger.begin(&member("dep-b"));
     ledger.drain().await;
 
     let mut redis = world.server.connection().await;
+    let in_flight = in_flight_key(&mut redis).await;
     let mut want = ["rpm", "tpm", "calls", "fails"].map(|name| counter("dep-a", name)).to_vec();
     want.extend([
         "deployment:dep-a:cooldown".to_owned(),
+        counter("dep-b", "rpm"),
         "onegate:replicas".to_owned(),
         "onegate:epoch".to_owned(),
+        in_flight.clone(),
     ]);
     want.sort();
     assert_eq!(keys(&mut redis).await, want);
@@ -35,6 +50,7 @@ async fn every_key_has_its_name_and_its_time_to_live() {
         let most_ms = match key.as_str() {
             "deployment:dep-a:cooldown" => 90_000,
             "onegate:epoch" => 120_000,
+            key if key == in_flight => 3_000,
             _ => 60_000,
         };
         let left_ms = pttl(&mut redis, key).await;
@@ -51,9 +67,12 @@ async fn a_namespace_leads_every_key() {
     let hold = hold_of(ledger.reserve(one(want("dep-a", Some(5), 10))).await);
     ledger.settle(Settle { hold, tokens: 30, outcome: Outcome::Failure });
     ledger.cool(cooldown("dep-a", 90_000));
+    ledger.begin(&member("dep-a"));
     ledger.drain().await;
-    let keys = keys(&mut world.server.connection().await).await;
-    assert_eq!(keys.len(), 7);
+    let mut redis = world.server.connection().await;
+    in_flight_key(&mut redis).await;
+    let keys = keys(&mut redis).await;
+    assert_eq!(keys.len(), 8);
     assert!(keys.iter().all(|key| key.starts_with("prod:")), "{keys:?}");
 }
 

@@ -93,17 +93,22 @@ async fn both_answer_alike(seed: u64) {
                 embedded.settle(settle.clone());
                 shared.settle(settle);
             }
-            70..73 => {
+            70..75 => {
+                let member = member(IDS.choose(&mut dice).unwrap());
+                holds.push(embedded.begin(&member));
+                assert_eq!(shared.begin(&member), *holds.last().unwrap(), "{at}");
+            }
+            75..78 => {
                 let cooldown = cooldown(&mut dice);
                 embedded.cool(cooldown.clone());
                 shared.cool(cooldown);
             }
-            73..77 => {
+            78..81 => {
                 let by = Duration::from_millis(STEP_MS * dice.random_range(1..=6));
                 world.advance(&shared, by).await;
                 clock.advance(by);
             }
-            77..80 => shared.drain().await,
+            81..84 => shared.drain().await,
             _ => {
                 let (got, want) = (shared.view(&group).await, embedded.view(&group).await);
                 assert_eq!((got.minute, got.readings), (want.minute, want.readings), "{at}");

@@ -47,7 +47,7 @@ impl<'a> Candidates<'a> {
     /// All deployments of a group. A view that lacks a reading counts as an unused deployment.
     #[must_use]
     pub fn of(group: &'a Group, view: &'a View) -> Self {
-        static UNUSED: Reading = Reading { rpm: 0, tpm: 0, calls: 0, fails: 0, cooldown: None };
+        static UNUSED: Reading = Reading { rpm: 0, tpm: 0, calls: 0, fails: 0, in_flight: 0, cooldown: None };
         let kept = group.deployments.iter().enumerate().map(|(index, deployment)| Candidate {
             index,
             deployment,

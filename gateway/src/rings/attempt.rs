@@ -8,7 +8,7 @@ use crate::catalog::{Catalog, Deployment, Group, Target};
 use crate::prompt::Prompt;
 use crate::providers::{self, CallLimits, Plain, Reply, Usage};
 use crate::refusal::Busy;
-use ledger::{Denial, Hold, Minute, Outcome, Passed, Reserve, Reserved, Want};
+use ledger::{Denial, Outcome, Passed, Reserve, Reserved, Want};
 use routing::{Decision, Nothing, Resolved};
 use std::sync::Arc;
 use std::time::Duration;
@@ -130,8 +130,7 @@ impl Call<'_> {
         let ledger = &self.app.ledger;
         if !self.again && wants.first().is_some_and(|want| want.rpm_limit.or(want.tpm_limit).is_none()) {
             let place = decision.ranked[0].index;
-            let member = self.group().deployments[place].member.clone();
-            let hold = Hold::unreserved(member, Minute::of(ledger.now_ms()));
+            let hold = ledger.begin(&self.group().deployments[place].member);
             return Ok((place, Lease::new(ledger.clone(), hold)));
         }
         let ignore_cooldown = self.resolved.only.is_some();

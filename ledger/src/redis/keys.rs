@@ -52,6 +52,11 @@ impl Keys {
         format!("{}onegate:replicas", self.lead)
     }
 
+    /// `onegate:inflight:<replica>`, what runs there.
+    pub(super) fn in_flight(&self, replica: &str) -> String {
+        format!("{}onegate:inflight:{replica}", self.lead)
+    }
+
     /// `onegate:epoch`, which another value replaces when the server has lost its memory.
     pub(super) fn epoch(&self) -> String {
         format!("{}onegate:epoch", self.lead)
@@ -80,6 +85,7 @@ mod tests {
         assert_eq!(keys.counter(Counter::Fails, &member, Minute::of(0)), "prod:abc:m:fails:00-00");
         assert_eq!(keys.cooldown("abc"), "prod:deployment:abc:cooldown");
         assert_eq!(keys.replicas(), "prod:onegate:replicas");
+        assert_eq!(keys.in_flight("r1"), "prod:onegate:inflight:r1");
         assert_eq!(keys.epoch(), "prod:onegate:epoch");
     }
 }

@@ -1,11 +1,13 @@
 //! What this replica knows by itself: a book of all that it did, and the part of it that Redis has not got yet.
 //! Both are bounded by the deployments and two minutes, however long Redis is away.
+use super::in_flight::Others;
 use super::share::{Seen, share};
 use crate::book::{Book, Counts, Settled};
 use crate::clock::Minute;
 use crate::ledger::{Cooldown, Cooling, Denial, Hold, Member, Passed, Reserve, Reserved, Settle};
 use std::collections::HashMap;
 use std::sync::Arc;
+use tokio::time::Instant;
 
 /// Changes of one member's counters in one minute.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -87,6 +89,8 @@ pub(super) struct Local {
     cooldowns: HashMap<Arc<str>, UnsentCooldown>,
     /// rpm and tpm as Redis last showed them.
     seen: HashMap<Window, (Seen, Seen)>,
+    /// What runs on other replicas.
+    pub(super) others: Others,
 }
 
 impl Local {
@@ -94,6 +98,13 @@ impl Local {
     pub(super) fn granted(&mut self, hold: &Hold, now_ms: u64) {
         self.book.prune(now_ms);
         self.book.charge(hold);
+    }
+
+    /// Counts a call that no limit binds. Redis gets it with the next flush.
+    pub(super) fn begin(&mut self, member: &Member, now_ms: u64) -> Hold {
+        let hold = self.book.begin(member, now_ms);
+        self.change(hold.minute, member, Delta { rpm: signed(hold.rpm), ..Delta::default() });
+        hold
     }
 
     pub(super) fn settle(&mut self, settle: &Settle, now_ms: u64) {
@@ -166,6 +177,16 @@ impl Local {
     /// What this replica did to a member's counters in all.
     pub(super) fn done(&self, minute: Minute, member: &Member) -> Delta {
         Delta::of(self.book.counts(member, minute))
+    }
+
+    /// Calls of a deployment that run, here and elsewhere.
+    pub(super) fn in_flight(&self, id: &str, now: Instant) -> u64 {
+        self.book.in_flight().of(id).saturating_add(self.others.of(id, now))
+    }
+
+    /// Calls that run here, by deployment.
+    pub(super) fn own_in_flight(&self) -> &HashMap<Arc<str>, u64> {
+        self.book.in_flight().all()
     }
 
     pub(super) fn cooling(&self, id: &str, now_ms: u64) -> Option<&Cooling> {

@@ -147,8 +147,10 @@ async fn read(shared: &Shared, lines: &Lines, group: &Group) -> RedisResult<Snap
     for chunk in keys.chunks(COMMAND_KEYS_MAX) {
         pipeline.cmd("MGET").arg(chunk);
     }
-    let chunks: Vec<Vec<Option<String>>> = pipeline.query_async(&mut lines.rest.clone()).await?;
-    let values: Vec<Option<String>> = chunks.into_iter().flatten().collect();
+    // Bytes, for one value that is no text must not cost the others theirs.
+    let chunks: Vec<Vec<Option<Vec<u8>>>> = pipeline.query_async(&mut lines.rest.clone()).await?;
+    let text = |bytes: Option<Vec<u8>>| bytes.map(|bytes| String::from_utf8_lossy(&bytes).into_owned());
+    let values: Vec<Option<String>> = chunks.into_iter().flatten().map(text).collect();
     if values.len() != keys.len() {
         return Err(RedisError::from((ErrorKind::UnexpectedReturnType, "a read was answered in part")));
     }
@@ -181,13 +183,15 @@ fn answer(shared: &Shared, slot: &Slot, group: &Group) -> View {
     let now_ms = shared.now_ms();
     let minute = Minute::of(now_ms);
     let snapshot = slot.snapshot(group, minute);
+    let now = shared.clock.instant();
     let local = shared.local();
     let reading = |(index, member): (usize, &Member)| {
         let row =
             snapshot.as_ref().and_then(|snapshot| snapshot.rows.get(index)).copied().unwrap_or_default();
         let since = local.done(minute, member).minus(row.ours);
         let Counts { rpm, tpm, calls, fails } = since.apply(row.counts);
-        Reading { rpm, tpm, calls, fails, cooldown: local.cooling(&member.id, now_ms).cloned() }
+        let in_flight = local.in_flight(&member.id, now);
+        Reading { rpm, tpm, calls, fails, in_flight, cooldown: local.cooling(&member.id, now_ms).cloned() }
     };
     let readings = group.members.iter().enumerate().map(reading).collect();
     View { minute, read_at_ms: snapshot.as_ref().map_or(now_ms, |snapshot| snapshot.read_at_ms), readings }

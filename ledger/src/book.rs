@@ -1,12 +1,14 @@
 //! The ledger's rules as a pure state machine: every operation takes the time, nothing here reads a clock.
 //! What a shared ledger does by script must give the answers that this book gives.
 mod in_flight;
+mod samples;
 
 use crate::clock::Minute;
 use crate::ledger::{
     Cooldown, Cooling, Denial, Hold, Member, Outcome, Passed, Reading, Reserve, Reserved, Settle, Want,
 };
 use in_flight::InFlight;
+pub(crate) use samples::Samples;
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 
@@ -54,6 +56,7 @@ pub(crate) struct Book {
     windows: BTreeMap<Minute, HashMap<Member, Counts>>,
     cooldowns: HashMap<Arc<str>, Cooling>,
     in_flight: InFlight,
+    pub(crate) samples: Samples,
     pruned_in: Option<Minute>,
 }
 
@@ -88,6 +91,7 @@ impl Book {
     pub(crate) fn settle(&mut self, settle: &Settle, now_ms: u64) {
         self.prune(now_ms);
         self.in_flight.end(&settle.hold);
+        self.samples.add(&settle.hold.member.id, &settle.sample, now_ms);
         let settled = Settled::of(settle);
         self.take_back(&settle.hold, 0, settled.unused);
         if settled.beyond > 0 || settled.calls > 0 {
@@ -119,8 +123,10 @@ impl Book {
     /// What this minute holds for a member.
     pub(crate) fn reading(&self, member: &Member, now_ms: u64) -> Reading {
         let Counts { rpm, tpm, calls, fails } = self.counts(member, Minute::of(now_ms));
-        let in_flight = self.in_flight.of(&member.id);
-        Reading { rpm, tpm, calls, fails, in_flight, cooldown: self.cooling(&member.id, now_ms).cloned() }
+        let (in_flight, cooldown) =
+            (self.in_flight.of(&member.id), self.cooling(&member.id, now_ms).cloned());
+        let (latency, sizes) = self.samples.of(&member.id, now_ms);
+        Reading { rpm, tpm, calls, fails, in_flight, cooldown, latency, sizes }
     }
 
     /// The counters of a member in a minute; zeros where none stand.
@@ -179,6 +185,7 @@ impl Book {
         self.pruned_in = Some(minute);
         self.windows.retain(|window, _| window.next() >= minute);
         self.cooldowns.retain(|_, cooling| cooling.until_ms > now_ms);
+        self.samples.prune(now_ms);
     }
 
     fn denial(&self, want: &Want, ignore_cooldown: bool, now_ms: u64) -> Option<Denial> {
@@ -210,6 +217,7 @@ impl Book {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::samples::Sample;
 
     const START_MS: u64 = 1_796_075_410_000; // 21:50:10
 
@@ -274,7 +282,10 @@ mod tests {
         let hold = hold_of(book.reserve(&one(want(None, None, 7)), START_MS));
         let later_ms = START_MS + 600_000;
         book.void(&hold, later_ms);
-        book.settle(&Settle { hold, tokens: 0, outcome: Outcome::Neutral }, later_ms);
+        book.settle(
+            &Settle { hold, tokens: 0, outcome: Outcome::Neutral, sample: Sample::default() },
+            later_ms,
+        );
         assert_eq!(book.windows.len(), 0);
     }
 

@@ -3,6 +3,7 @@
 //! A refusal is an answer, and a ledger that is away answers too (by its outage policy), so no operation
 //! returns an error: what is broken shows in [`Status`].
 use crate::clock::Minute;
+use crate::samples::{Latency, Recent, Sample, Sizes};
 use async_trait::async_trait;
 use std::sync::Arc;
 
@@ -48,6 +49,10 @@ pub struct Reading {
     pub in_flight: u64,
     /// Present while the deployment is out.
     pub cooldown: Option<Cooling>,
+    /// How fast its last calls were.
+    pub latency: Recent<Latency>,
+    /// How large its last calls were.
+    pub sizes: Recent<Sizes>,
 }
 
 /// A recent copy of a group's values: it orders and hints, nothing is admitted by it.
@@ -198,6 +203,8 @@ pub struct Settle {
     pub tokens: u64,
     /// Whether the call counts as a failure of the deployment.
     pub outcome: Outcome,
+    /// What it tells of the deployment.
+    pub sample: Sample,
 }
 
 /// Takes a deployment out for a time. Extends a running cooldown, never shortens it.

@@ -4,6 +4,7 @@ mod clock;
 mod ledger;
 mod memory;
 mod redis;
+mod samples;
 #[cfg(feature = "scenario")]
 pub mod scenario;
 
@@ -14,3 +15,4 @@ pub use ledger::{
     Settle, Status, View, Want,
 };
 pub use memory::MemoryLedger;
+pub use samples::{Kind, Latency, NoSample, Recent, Sample, Sizes};

@@ -8,6 +8,7 @@ mod keys;
 mod local;
 mod outage;
 mod reserve;
+mod samples;
 mod scripts;
 mod share;
 mod view;

@@ -6,18 +6,21 @@
 //!     -> granted dep-b rpm=1 tpm=0 [past dep-a rpm 2/2, dep-c tpm 100/100, dep-d cooling, dep-e share]
 //!     -> refused dep-a rpm 2/2, dep-b cooling
 //! unreserved dep-a as LABEL        (a call that no limit binds)
-//! settle LABEL tokens=50 success|failure|neutral
+//! settle LABEL tokens=50 success|failure|neutral [latency=900/50000] [sizes=10/12/40]
 //! void LABEL
 //! cool dep-a 5s 429
 //! view [dep-a dep-b]      (all that were named so far, unless some are named here)
 //!     -> dep-a rpm=1 tpm=50 calls=1 fails=0 cooling=no, dep-b rpm=0 tpm=0 calls=0 fails=0 cooling=429
 //!        and ` inflight=N` after it where calls run
+//! samples dep-a
+//!     -> latency 1200 900/50000 timeout, sizes 10/12/40
 //! advance 60s
 //! flush
 //! ```
 use crate::ledger::{
     Cooldown, Denial, Group, Hold, Ledger, Member, Outcome, Passed, Reading, Reserve, Reserved, Settle, Want,
 };
+use crate::samples::{Kind, Sample};
 use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::Duration;
@@ -94,6 +97,7 @@ impl<A: AsyncFn(Duration)> Player<'_, A> {
         match verb {
             "reserve" => self.reserve(rest.trim()).await,
             "view" => self.view(rest).await,
+            "samples" => self.samples(rest.trim()).await,
             "advance" => {
                 (self.advance)(duration(rest.trim())?).await;
                 Ok("ok".to_owned())
@@ -139,6 +143,13 @@ impl<A: AsyncFn(Duration)> Player<'_, A> {
         Ok(shown.collect::<Vec<_>>().join(", "))
     }
 
+    async fn samples(&mut self, id: &str) -> Result<String, String> {
+        let group = Group { name: Arc::from("scenario of samples"), members: vec![self.member(id)] };
+        let view = self.ledger.view(&group).await;
+        let reading = view.readings.first().ok_or("no reading")?;
+        Ok(format!("latency {}, sizes {}", listed(&reading.latency), listed(&reading.sizes)))
+    }
+
     fn report(&mut self, verb: &str, rest: &str) -> Result<(), String> {
         let words: Vec<&str> = rest.split_whitespace().collect();
         match (verb, words.as_slice()) {
@@ -147,7 +158,8 @@ impl<A: AsyncFn(Duration)> Player<'_, A> {
                 let hold = self.ledger.begin(&member);
                 self.holds.insert((*label).to_owned(), hold);
             }
-            ("settle", [label, tokens, outcome]) => {
+            ("settle", [label, tokens, outcome, told @ ..]) => {
+                let sample = sample(told)?;
                 let tokens = number(tokens.strip_prefix("tokens=").ok_or("want tokens=N")?)?;
                 let outcome = match *outcome {
                     "success" => Outcome::Success,
@@ -156,7 +168,7 @@ impl<A: AsyncFn(Duration)> Player<'_, A> {
                     other => return Err(format!("`{other}` is none of success, failure, neutral")),
                 };
                 let hold = self.hold(label)?;
-                self.ledger.settle(Settle { hold, tokens, outcome });
+                self.ledger.settle(Settle { hold, tokens, outcome, sample });
             }
             ("void", [label]) => {
                 let hold = self.hold(label)?;
@@ -202,6 +214,26 @@ impl<A: AsyncFn(Duration)> Player<'_, A> {
     }
 }
 
+fn sample(told: &[&str]) -> Result<Sample, String> {
+    let mut sample = Sample::default();
+    for word in told {
+        let unknown = |_| format!("`{word}` is no sample");
+        match word.split_once('=') {
+            Some(("latency", text)) => sample.latency = Some(text.parse().map_err(unknown)?),
+            Some(("sizes", text)) => sample.sizes = Some(text.parse().map_err(unknown)?),
+            _ => return Err(format!("`{word}` is none of latency=, sizes=")),
+        }
+    }
+    Ok(sample)
+}
+
+fn listed<T: Kind>(samples: &[T]) -> String {
+    if samples.is_empty() {
+        return "none".to_owned();
+    }
+    samples.iter().map(T::to_string).collect::<Vec<_>>().join(" ")
+}
+
 /// The waits are left out: they shrink while a scenario plays on a real server.
 fn reasons(passed: &[Passed], members: &[Member]) -> String {
     let reason = |&(index, denial): &Passed| {
@@ -217,7 +249,7 @@ fn reasons(passed: &[Passed], members: &[Member]) -> String {
 }
 
 fn show(member: &Member, reading: &Reading) -> String {
-    let Reading { rpm, tpm, calls, fails, in_flight, cooldown } = reading;
+    let Reading { rpm, tpm, calls, fails, in_flight, cooldown, .. } = reading;
     let running = if *in_flight > 0 { format!(" inflight={in_flight}") } else { String::new() };
     let cooling = cooldown.as_ref().map_or("no".to_owned(), |cooling| cooling.status.to_string());
     format!("{} rpm={rpm} tpm={tpm} calls={calls} fails={fails} cooling={cooling}{running}", member.id)

@@ -12,5 +12,6 @@ mod in_flight;
 mod model;
 mod outages;
 mod redis_server;
+mod samples;
 mod scenarios;
 mod world;

@@ -1,7 +1,7 @@
 //! What runs in the fleet: each replica knows its own calls exactly and the others' by their last beat, and what a
 //! killed one ran is soon forgotten.
 use crate::world::{PATIENT, World, group, hold_of, is_granted, member, one, pttl, run, until, want};
-use ledger::{Clock, Ledger, Outcome, RedisLedger, Settle, SystemClock};
+use ledger::{Clock, Ledger, Outcome, RedisLedger, Sample, Settle, SystemClock};
 use redis::aio::MultiplexedConnection;
 use std::time::Duration;
 
@@ -28,7 +28,7 @@ async fn calls_of_other_replicas_are_seen_until_they_end() {
     })
     .await;
 
-    others.settle(Settle { hold, tokens: 10, outcome: Outcome::Success });
+    others.settle(Settle { hold, tokens: 10, outcome: Outcome::Success, sample: Sample::default() });
     others.void(free);
     assert_eq!(in_flight(&others, "dep-a").await, 1);
     until("the other's calls have ended here too", async || in_flight(&ours, "dep-a").await == 1).await;

@@ -1,8 +1,8 @@
 //! Random operations by seed: the embedded ledger is the model, the shared one must answer alike.
 use crate::world::{PATIENT, START_MS, World, group, member};
 use ledger::{
-    Cooldown, Denial, Hold, Ledger, ManualClock, MemoryLedger, Minute, Outcome, Reserve, Reserved, Settle,
-    Want,
+    Cooldown, Denial, Hold, Latency, Ledger, ManualClock, MemoryLedger, Minute, Outcome, Reserve, Reserved,
+    Sample, Settle, Sizes, Want,
 };
 use rand::rngs::StdRng;
 use rand::seq::IndexedRandom;
@@ -36,6 +36,17 @@ fn cooldown(dice: &mut StdRng) -> Cooldown {
 
 fn outcome(dice: &mut StdRng) -> Outcome {
     *[Outcome::Success, Outcome::Failure, Outcome::Neutral].choose(dice).unwrap()
+}
+
+fn sample(dice: &mut StdRng) -> Sample {
+    let mut count = || dice.random_range(0..5_000);
+    let answered = Latency::Answered { per_token_us: count(), first_token_us: Some(count()) };
+    let sizes = Sizes { estimated: count(), input: count(), output: count() };
+    let latency = if dice.random_bool(0.1) { Latency::TimedOut } else { answered };
+    Sample {
+        latency: dice.random_bool(0.7).then_some(latency),
+        sizes: dice.random_bool(0.7).then_some(sizes),
+    }
 }
 
 /// All but what is left of a cooldown, which a server measures by its own clock.
@@ -77,7 +88,12 @@ async fn both_answer_alike(seed: u64) {
             }
             40..60 if !holds.is_empty() => {
                 let hold = holds.swap_remove(dice.random_range(0..holds.len()));
-                let settle = Settle { hold, tokens: dice.random_range(0..80), outcome: outcome(&mut dice) };
+                let settle = Settle {
+                    hold,
+                    tokens: dice.random_range(0..80),
+                    outcome: outcome(&mut dice),
+                    sample: sample(&mut dice),
+                };
                 embedded.settle(settle.clone());
                 shared.settle(settle);
             }
@@ -89,7 +105,12 @@ async fn both_answer_alike(seed: u64) {
             65..70 => {
                 let hold =
                     Hold::unreserved(member(IDS.choose(&mut dice).unwrap()), Minute::of(shared.now_ms()));
-                let settle = Settle { hold, tokens: dice.random_range(0..80), outcome: outcome(&mut dice) };
+                let settle = Settle {
+                    hold,
+                    tokens: dice.random_range(0..80),
+                    outcome: outcome(&mut dice),
+                    sample: sample(&mut dice),
+                };
                 embedded.settle(settle.clone());
                 shared.settle(settle);
             }

@@ -6,7 +6,9 @@ use super::cooldown_value;
 use super::keys::Counter;
 use super::local::{Delta, Unsent, Window};
 use super::outage::Line;
+use super::samples::{self, Unsent as UnsentOfOne};
 use super::scripts::{Call, send_all};
+use crate::samples::{Kind, Latency, Sizes};
 use redis::{RedisResult, Value};
 use std::sync::Arc;
 use std::time::Duration;
@@ -50,6 +52,7 @@ pub(super) async fn drain(shared: &Shared) {
 enum Load {
     Changes(Vec<(Window, Unsent)>),
     Cooldown { id: Arc<str>, until_ms: u64 },
+    Samples(Vec<(Arc<str>, UnsentOfOne)>),
 }
 
 /// Writes what is unsent now. Nothing else may be read or written by the same line meanwhile, so that a view
@@ -84,6 +87,7 @@ fn pack(shared: &Shared, now_ms: u64) -> Vec<(Load, Call<'_>)> {
     let mut local = shared.local();
     let changes = local.take_unsent(now_ms);
     let cooldowns = local.unsent_cooldowns();
+    let samples = local.samples.take();
     drop(local);
 
     let mut packed = Vec::new();
@@ -101,7 +105,25 @@ fn pack(shared: &Shared, now_ms: u64) -> Vec<(Load, Call<'_>)> {
             packed.push((Load::Changes(members.to_vec()), call));
         }
     }
+    for deployments in samples.chunks(CALL_MEMBERS_MAX) {
+        packed.push((Load::Samples(deployments.to_vec()), appends(shared, deployments)));
+    }
     packed
+}
+
+fn appends<'a>(shared: &'a Shared, deployments: &[(Arc<str>, UnsentOfOne)]) -> Call<'a> {
+    let (mut keys, mut args) = (Vec::new(), Vec::new());
+    for (id, unsent) in deployments {
+        if !unsent.latency.is_empty() {
+            keys.push(shared.keys.latency(id));
+            args.extend([Latency::KEPT.to_string(), samples::write(&unsent.latency)]);
+        }
+        if !unsent.sizes.is_empty() {
+            keys.push(shared.keys.sizes(id));
+            args.extend([Sizes::KEPT.to_string(), samples::write(&unsent.sizes)]);
+        }
+    }
+    Call { script: &shared.scripts.append, keys, args }
 }
 
 fn increments(shared: &Shared, ((minute, member), unsent): &(Window, Unsent)) -> Vec<(String, String)> {
@@ -133,7 +155,13 @@ fn acknowledge(shared: &Shared, load: Load, answer: RedisResult<Value>) -> Redis
 /// Keeps what may be asked for again: all of it if it surely has not run; else what increases, and once only,
 /// for a counter may be too high but never too low. Cooldowns were never taken out.
 fn put_back(shared: &Shared, load: Load, ran_nothing: bool) {
-    if let Load::Changes(changes) = load {
+    if let Load::Samples(samples) = load {
+        // A sample more or less is of no matter, so one whose fate is unknown is not asked for again.
+        if ran_nothing {
+            let mut local = shared.local();
+            samples.into_iter().for_each(|(id, unsent)| local.samples.put_back(id, unsent));
+        }
+    } else if let Load::Changes(changes) = load {
         let mut local = shared.local();
         for (window, unsent) in changes {
             let kept = if ran_nothing {

@@ -1,10 +1,12 @@
 //! What this replica knows by itself: a book of all that it did, and the part of it that Redis has not got yet.
 //! Both are bounded by the deployments and two minutes, however long Redis is away.
 use super::in_flight::Others;
+use super::samples::UnsentSamples;
 use super::share::{Seen, share};
 use crate::book::{Book, Counts, Settled};
 use crate::clock::Minute;
 use crate::ledger::{Cooldown, Cooling, Denial, Hold, Member, Passed, Reserve, Reserved, Settle};
+use crate::samples::{Latency, Recent, Sizes};
 use std::collections::HashMap;
 use std::sync::Arc;
 use tokio::time::Instant;
@@ -91,6 +93,8 @@ pub(super) struct Local {
     seen: HashMap<Window, (Seen, Seen)>,
     /// What runs on other replicas.
     pub(super) others: Others,
+    /// Samples that were not written yet.
+    pub(super) samples: UnsentSamples,
 }
 
 impl Local {
@@ -109,6 +113,7 @@ impl Local {
 
     pub(super) fn settle(&mut self, settle: &Settle, now_ms: u64) {
         self.book.settle(settle, now_ms);
+        self.samples.add(&settle.hold.member.id, &settle.sample);
         let Settled { unused, beyond, calls, fails } = Settled::of(settle);
         let Hold { member, minute, .. } = &settle.hold;
         self.change(*minute, member, Delta { tpm: -signed(unused), ..Delta::default() });
@@ -184,6 +189,22 @@ impl Local {
         self.book.in_flight().of(id).saturating_add(self.others.of(id, now))
     }
 
+    /// How fast and how large a deployment's last calls were.
+    pub(super) fn recent(&self, id: &str, now_ms: u64) -> (Recent<Latency>, Recent<Sizes>) {
+        self.book.samples.of(id, now_ms)
+    }
+
+    /// Takes over the samples as they lie in Redis, our own unsent ones after them.
+    pub(super) fn learn_samples(
+        &mut self,
+        id: &Arc<str>,
+        latency: Option<&str>,
+        sizes: Option<&str>,
+        now_ms: u64,
+    ) {
+        self.book.samples.learn(id, self.samples.with(id, latency, sizes), now_ms);
+    }
+
     /// Calls that run here, by deployment.
     pub(super) fn own_in_flight(&self) -> &HashMap<Arc<str>, u64> {
         self.book.in_flight().all()
@@ -210,7 +231,7 @@ impl Local {
     }
 
     pub(super) fn has_unsent(&self) -> bool {
-        !self.unsent.is_empty() || !self.cooldowns.is_empty()
+        !self.unsent.is_empty() || !self.cooldowns.is_empty() || !self.samples.is_empty()
     }
 
     /// Hands out all unsent changes; those of windows that nobody reads any more are forgotten.
@@ -286,6 +307,7 @@ fn signed(count: u64) -> i64 {
 mod tests {
     use super::*;
     use crate::ledger::{Outcome, Want};
+    use crate::samples::Sample;
 
     const NOW_MS: u64 = 1_796_075_410_000;
 
@@ -337,7 +359,10 @@ mod tests {
         let mut local = Local::default();
         for _ in 0..1_000 {
             local.granted(&hold(10), NOW_MS);
-            local.settle(&Settle { hold: hold(10), tokens: 7, outcome: Outcome::Failure }, NOW_MS);
+            local.settle(
+                &Settle { hold: hold(10), tokens: 7, outcome: Outcome::Failure, sample: Sample::default() },
+                NOW_MS,
+            );
         }
         let unsent = local.take_unsent(NOW_MS);
         assert_eq!(unsent.len(), 1);

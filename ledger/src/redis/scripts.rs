@@ -55,6 +55,7 @@ pub(super) struct Scripts {
     pub(super) settle: Script,
     pub(super) cool: Script,
     pub(super) heartbeat: Script,
+    pub(super) append: Script,
 }
 
 impl Scripts {
@@ -64,13 +65,14 @@ impl Scripts {
             settle: Script::new(include_str!("../../../lua/settle.lua")),
             cool: Script::new(include_str!("../../../lua/cool.lua")),
             heartbeat: Script::new(include_str!("../../../lua/heartbeat.lua")),
+            append: Script::new(include_str!("../../../lua/append.lua")),
         }
     }
 
     /// Gives the server all scripts, so that the first calls need no healing.
     pub(super) async fn load(&self, line: &mut ConnectionManager) -> RedisResult<()> {
         let mut loads = Pipeline::new();
-        for script in [&self.reserve, &self.settle, &self.cool, &self.heartbeat] {
+        for script in [&self.reserve, &self.settle, &self.cool, &self.heartbeat, &self.append] {
             loads.cmd("SCRIPT").arg("LOAD").arg(script.text);
         }
         loads.exec_async(line).await

@@ -18,7 +18,7 @@ use tokio::time::{Instant, timeout};
 const FRESH: Duration = Duration::from_millis(100);
 /// Keys a command: a longer one would hold the server up for everybody.
 const COMMAND_KEYS_MAX: usize = 300;
-const KEYS_PER_MEMBER: usize = 5;
+const KEYS_PER_MEMBER: usize = 7;
 /// A group that nobody has asked for is forgotten after so long.
 const IDLE_MAX: Duration = Duration::from_secs(60);
 
@@ -158,11 +158,12 @@ async fn read(shared: &Shared, lines: &Lines, group: &Group) -> RedisResult<Snap
     let mut local = shared.local();
     let mut rows = Vec::with_capacity(ours.len());
     for ((member, ours), found) in group.members.iter().zip(ours).zip(values.chunks(KEYS_PER_MEMBER)) {
-        let [rpm, tpm, calls, fails, cooldown] = found else { continue };
+        let [rpm, tpm, calls, fails, cooldown, latency, sizes] = found else { continue };
         let [rpm, tpm, calls, fails] = [rpm, tpm, calls, fails].map(count);
         rows.push(Row { counts: Counts { rpm, tpm, calls, fails }, ours });
         let cooling = cooldown.as_ref().map(|text| cooldown_value::read(text, read_at_ms));
         local.learn(&member.id, cooling, read_at_ms);
+        local.learn_samples(&member.id, latency.as_deref(), sizes.as_deref(), read_at_ms);
         local.saw(minute, member, (Some(rpm), Some(tpm)), ours);
     }
     Ok(Snapshot { members: group.members.clone(), minute, read_at, read_at_ms, rows })
@@ -170,7 +171,8 @@ async fn read(shared: &Shared, lines: &Lines, group: &Group) -> RedisResult<Snap
 
 fn keys_of(shared: &Shared, member: &Member, minute: Minute) -> [String; KEYS_PER_MEMBER] {
     let [rpm, tpm, calls, fails] = Counter::ALL.map(|counter| shared.keys.counter(counter, member, minute));
-    [rpm, tpm, calls, fails, shared.keys.cooldown(&member.id)]
+    let (latency, sizes) = (shared.keys.latency(&member.id), shared.keys.sizes(&member.id));
+    [rpm, tpm, calls, fails, shared.keys.cooldown(&member.id), latency, sizes]
 }
 
 /// A counter's value. Others increase by floats, so a fraction is cut off.
@@ -191,7 +193,9 @@ fn answer(shared: &Shared, slot: &Slot, group: &Group) -> View {
         let since = local.done(minute, member).minus(row.ours);
         let Counts { rpm, tpm, calls, fails } = since.apply(row.counts);
         let in_flight = local.in_flight(&member.id, now);
-        Reading { rpm, tpm, calls, fails, in_flight, cooldown: local.cooling(&member.id, now_ms).cloned() }
+        let (latency, sizes) = local.recent(&member.id, now_ms);
+        let cooldown = local.cooling(&member.id, now_ms).cloned();
+        Reading { rpm, tpm, calls, fails, in_flight, cooldown, latency, sizes }
     };
     let readings = group.members.iter().enumerate().map(reading).collect();
     View { minute, read_at_ms: snapshot.as_ref().map_or(now_ms, |snapshot| snapshot.read_at_ms), readings }

@@ -3,7 +3,8 @@
 -- KEYS    for each candidate, in the ranking's order: rpm counter, tpm counter, cooldown
 -- ARGV    [1] 1 to ask candidates even while they cool down, else 0
 --         [2] the minute that the keys are named by, in minutes since the epoch; -1 to take it as given
---         then for each candidate: rpm limit, tpm limit (-1: none), tokens to hold
+--         then for each candidate: rpm limit, tpm bound (-1: none), tokens to hold; the bound
+--         is the limit, or lower where the whole hold must fit: it is taken while less is used
 -- answer  {-1, now in ms}                         a counter is missing and the server's minute is another one:
 --                                                 ask again with its time. Nothing was charged.
 --         {chosen, rpm, tpm, kind, used, ...}     chosen: place of the one taken, from 1; 0 if none had room;

@@ -198,7 +198,8 @@ impl Book {
         if let Some(limit) = want.rpm_limit.filter(|&limit| rpm >= limit) {
             return Some(Denial::Rpm { used: rpm, limit, wait_ms });
         }
-        want.tpm_limit.filter(|&limit| tpm >= limit).map(|limit| Denial::Tpm { used: tpm, limit, wait_ms })
+        let is_full = want.tpm_bound().is_some_and(|bound| tpm >= bound);
+        want.tpm_limit.filter(|_| is_full).map(|limit| Denial::Tpm { used: tpm, limit, wait_ms })
     }
 
     fn take_back(&mut self, hold: &Hold, rpm: u64, tpm: u64) {
@@ -226,7 +227,7 @@ mod tests {
     }
 
     fn want(rpm_limit: Option<u64>, tpm_limit: Option<u64>, tpm_hold: u64) -> Want {
-        Want { member: member(), rpm_limit, tpm_limit, tpm_hold }
+        Want { member: member(), rpm_limit, tpm_limit, tpm_hold, must_fit: false }
     }
 
     fn one(want: Want) -> Reserve {

@@ -75,9 +75,20 @@ pub struct Want {
     pub rpm_limit: Option<u64>,
     /// Tokens a minute; `None` where no such limit binds.
     pub tpm_limit: Option<u64>,
-    /// Tokens to hold: the estimated input. A request is admitted while less than the limit is used, so the
-    /// one that crosses it completes and the next is refused.
+    /// Tokens to hold.
     pub tpm_hold: u64,
+    /// Whether the whole hold must fit into what is left, save in an empty window. Else a request is admitted while
+    /// less than the limit is used, so the one that crosses it completes and the next is refused.
+    pub must_fit: bool,
+}
+
+impl Want {
+    /// What must not be reached by the tokens in use, for this want to be granted. A limit of 0 admits nobody, any
+    /// other one at least one in an empty window.
+    pub(crate) fn tpm_bound(&self) -> Option<u64> {
+        let room = |limit: u64| limit.saturating_add(1).saturating_sub(self.tpm_hold).clamp(1, limit);
+        self.tpm_limit.map(|limit| if self.must_fit && limit > 0 { room(limit) } else { limit })
+    }
 }
 
 /// Asks for one slot at the first of these that has room.

@@ -2,7 +2,7 @@
 //! A command without an answer must give `ok`. What one ledger answers, every ledger must.
 //!
 //! ```text
-//! reserve [anyway] dep-a rpm=2 tpm=100 hold=10, dep-b rpm=1 [as LABEL]
+//! reserve [anyway] dep-a rpm=2 tpm=100 hold=10 [fit], dep-b rpm=1 [as LABEL]
 //!     -> granted dep-b rpm=1 tpm=0 [past dep-a rpm 2/2, dep-c tpm 100/100, dep-d cooling, dep-e share]
 //!     -> refused dep-a rpm 2/2, dep-b cooling
 //! unreserved dep-a as LABEL        (a call that no limit binds)
@@ -188,13 +188,15 @@ impl<A: AsyncFn(Duration)> Player<'_, A> {
     fn want(&mut self, text: &str) -> Result<Want, String> {
         let mut words = text.split_whitespace();
         let id = words.next().ok_or("want a deployment")?;
-        let mut want = Want { member: self.member(id), rpm_limit: None, tpm_limit: None, tpm_hold: 0 };
+        let mut want =
+            Want { member: self.member(id), rpm_limit: None, tpm_limit: None, tpm_hold: 0, must_fit: false };
         for word in words {
             match word.split_once('=') {
+                None if word == "fit" => want.must_fit = true,
                 Some(("rpm", limit)) => want.rpm_limit = Some(number(limit)?),
                 Some(("tpm", limit)) => want.tpm_limit = Some(number(limit)?),
                 Some(("hold", tokens)) => want.tpm_hold = number(tokens)?,
-                _ => return Err(format!("`{word}` is none of rpm=, tpm=, hold=")),
+                _ => return Err(format!("`{word}` is none of rpm=, tpm=, hold=, fit")),
             }
         }
         Ok(want)

@@ -23,6 +23,7 @@ fn reserve(dice: &mut StdRng) -> Reserve {
             rpm_limit: dice.random_bool(0.7).then(|| dice.random_range(0..8)),
             tpm_limit: dice.random_bool(0.5).then(|| dice.random_range(0..200)),
             tpm_hold: dice.random_range(0..40),
+            must_fit: dice.random_bool(0.3),
         })
         .collect();
     Reserve { wants, ignore_cooldown: dice.random_bool(0.1) }
@@ -47,6 +48,10 @@ fn sample(dice: &mut StdRng) -> Sample {
         latency: dice.random_bool(0.7).then_some(latency),
         sizes: dice.random_bool(0.7).then_some(sizes),
     }
+}
+
+fn settle(dice: &mut StdRng, hold: Hold) -> Settle {
+    Settle { hold, tokens: dice.random_range(0..80), outcome: outcome(dice), sample: sample(dice) }
 }
 
 /// All but what is left of a cooldown, which a server measures by its own clock.
@@ -88,12 +93,7 @@ async fn both_answer_alike(seed: u64) {
             }
             40..60 if !holds.is_empty() => {
                 let hold = holds.swap_remove(dice.random_range(0..holds.len()));
-                let settle = Settle {
-                    hold,
-                    tokens: dice.random_range(0..80),
-                    outcome: outcome(&mut dice),
-                    sample: sample(&mut dice),
-                };
+                let settle = settle(&mut dice, hold);
                 embedded.settle(settle.clone());
                 shared.settle(settle);
             }
@@ -105,12 +105,7 @@ async fn both_answer_alike(seed: u64) {
             65..70 => {
                 let hold =
                     Hold::unreserved(member(IDS.choose(&mut dice).unwrap()), Minute::of(shared.now_ms()));
-                let settle = Settle {
-                    hold,
-                    tokens: dice.random_range(0..80),
-                    outcome: outcome(&mut dice),
-                    sample: sample(&mut dice),
-                };
+                let settle = settle(&mut dice, hold);
                 embedded.settle(settle.clone());
                 shared.settle(settle);
             }

@@ -158,4 +158,4 @@ pub(super) const CACHE_PARAMS: Keys = Keys {
 
 pub(super) const ONEGATE: Keys = Keys { acted: "ledger", ignored: "" };
 
-pub(super) const LEDGER: Keys = Keys { acted: "namespace", ignored: "" };
+pub(super) const LEDGER: Keys = Keys { acted: "namespace tpm_hold", ignored: "" };

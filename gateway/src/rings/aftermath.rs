@@ -1,6 +1,7 @@
 //! What a call leaves behind for others: its settled lease, its count, and perhaps a cooldown.
 use super::cooldown;
 use super::lease::Lease;
+use super::measured;
 use crate::app::App;
 use crate::catalog::Catalog;
 use crate::providers::{Failure, FailureKind};
@@ -29,13 +30,16 @@ impl Aftermath {
     }
 
     /// Settles the lease of a failed call at what it used, and takes the deployment out if the rules say so.
-    pub async fn of_broken(&self, failure: &Failure, tokens: u64, lease: Lease) {
+    pub async fn of_broken(&self, failure: &Failure, tokens: u64, mut lease: Lease) {
         let group = &self.catalog.groups[self.group];
         let deployment = &group.deployments[self.place];
         // A caller that waits less than the deployment is given says nothing of the deployment.
         let blameless = self.callers_timeout && failure.kind == FailureKind::Timeout;
         let counts = failure.kind.counts_against_deployment() && !blameless;
         let outcome = if counts { Outcome::Failure } else { Outcome::Neutral };
+        if counts && failure.kind == FailureKind::Timeout {
+            lease.tells(measured::TIMED_OUT);
+        }
         if failure.sent {
             lease.settle(tokens, outcome);
         } else {

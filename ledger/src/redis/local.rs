@@ -320,7 +320,8 @@ mod tests {
     }
 
     fn admitted_by_share(mut local: Local, limit: u64, replicas: u64) -> usize {
-        let want = Want { member: member(), rpm_limit: Some(limit), tpm_limit: None, tpm_hold: 0 };
+        let want =
+            Want { member: member(), rpm_limit: Some(limit), tpm_limit: None, tpm_hold: 0, must_fit: false };
         let reserve = Reserve { wants: vec![want], ignore_cooldown: false };
         (0..100)
             .filter(|_| {
@@ -347,7 +348,8 @@ mod tests {
     fn what_redis_granted_is_taken_off_the_share() {
         let mut local = Local::default();
         local.granted(&hold(0), NOW_MS);
-        let want = Want { member: member(), rpm_limit: Some(2), tpm_limit: None, tpm_hold: 0 };
+        let want =
+            Want { member: member(), rpm_limit: Some(2), tpm_limit: None, tpm_hold: 0, must_fit: false };
         let reserve = Reserve { wants: vec![want], ignore_cooldown: false };
         let reserved = local.reserve_share(reserve, 2, NOW_MS);
         let passed = vec![(0, Denial::Share { wait_ms: 50_000 })];

@@ -167,8 +167,8 @@ async fn call(
         } else {
             call.arg(minute.index())
         };
-        for (_, Want { rpm_limit, tpm_limit, tpm_hold, .. }) in wants {
-            call.arg(limit(*rpm_limit)).arg(limit(*tpm_limit)).arg(*tpm_hold);
+        for (_, want) in wants {
+            call.arg(limit(want.rpm_limit)).arg(limit(want.tpm_bound())).arg(want.tpm_hold);
         }
     };
     let mut line = lines.reserve.clone();

@@ -3,6 +3,7 @@ mod bad_input;
 mod chat;
 mod cli;
 mod limits;
+mod load;
 mod outage;
 mod secrets;
 mod startup;

@@ -6,7 +6,7 @@ use super::cooldown_value;
 use super::keys::Counter;
 use super::local::{Delta, Unsent, Window};
 use super::outage::Line;
-use super::samples::{self, Unsent as UnsentOfOne};
+use super::samples::{self, UnsentOfOne};
 use super::scripts::{Call, send_all};
 use crate::samples::{Kind, Latency, Sizes};
 use redis::{RedisResult, Value};
@@ -155,21 +155,23 @@ fn acknowledge(shared: &Shared, load: Load, answer: RedisResult<Value>) -> Redis
 /// Keeps what may be asked for again: all of it if it surely has not run; else what increases, and once only,
 /// for a counter may be too high but never too low. Cooldowns were never taken out.
 fn put_back(shared: &Shared, load: Load, ran_nothing: bool) {
-    if let Load::Samples(samples) = load {
-        // A sample more or less is of no matter, so one whose fate is unknown is not asked for again.
-        if ran_nothing {
+    match load {
+        Load::Changes(changes) => {
+            let mut local = shared.local();
+            for (window, unsent) in changes {
+                let kept = if ran_nothing {
+                    unsent
+                } else {
+                    Unsent { fresh: Delta::default(), again: unsent.fresh.increases() }
+                };
+                local.put_back(window, kept);
+            }
+        }
+        Load::Samples(samples) if ran_nothing => {
             let mut local = shared.local();
             samples.into_iter().for_each(|(id, unsent)| local.samples.put_back(id, unsent));
         }
-    } else if let Load::Changes(changes) = load {
-        let mut local = shared.local();
-        for (window, unsent) in changes {
-            let kept = if ran_nothing {
-                unsent
-            } else {
-                Unsent { fresh: Delta::default(), again: unsent.fresh.increases() }
-            };
-            local.put_back(window, kept);
-        }
+        // A sample more or less is of no matter, so one whose fate is unknown is not asked for again.
+        Load::Samples(_) | Load::Cooldown { .. } => {}
     }
 }

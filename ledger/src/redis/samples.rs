@@ -7,14 +7,14 @@ use std::sync::Arc;
 
 /// Samples of one deployment that were not written yet.
 #[derive(Debug, Clone, Default)]
-pub(super) struct Unsent {
+pub(super) struct UnsentOfOne {
     pub(super) latency: Vec<Latency>,
     pub(super) sizes: Vec<Sizes>,
 }
 
 /// All that were not written yet. Bounded however long Redis is away: no more are kept than would be there.
 #[derive(Debug, Default)]
-pub(super) struct UnsentSamples(HashMap<Arc<str>, Unsent>);
+pub(super) struct UnsentSamples(HashMap<Arc<str>, UnsentOfOne>);
 
 impl UnsentSamples {
     pub(super) fn add(&mut self, id: &Arc<str>, sample: &Sample) {
@@ -29,12 +29,12 @@ impl UnsentSamples {
         self.0.is_empty()
     }
 
-    pub(super) fn take(&mut self) -> Vec<(Arc<str>, Unsent)> {
+    pub(super) fn take(&mut self) -> Vec<(Arc<str>, UnsentOfOne)> {
         self.0.drain().collect()
     }
 
     /// Samples that surely were not written. Those that came meanwhile are newer.
-    pub(super) fn put_back(&mut self, id: Arc<str>, older: Unsent) {
+    pub(super) fn put_back(&mut self, id: Arc<str>, older: UnsentOfOne) {
         let unsent = self.0.entry(id).or_default();
         let newer = std::mem::replace(unsent, older);
         newer.latency.into_iter().for_each(|item| push(&mut unsent.latency, Some(item)));

@@ -3,7 +3,7 @@
 -- KEYS    [1] the replicas, a sorted set by the time of their last beat  [2] the epoch
 -- ARGV    [1] this replica  [2] ms after which a silent one is forgotten  [3] ms that the set outlives all beats
 --         [4] ms that the epoch outlives all beats
--- answer  {replicas alive, seconds, microseconds, epoch}
+-- answer  {the replicas alive, seconds, microseconds, epoch}
 --
 -- Beats are counted by the server's clock alone, so no replica's clock can bury another. The epoch outlives every
 -- counter; so if it is another one than before, the counters that were there are gone.
@@ -22,4 +22,4 @@ redis.call('ZADD', KEYS[1], now_ms, ARGV[1])
 redis.call('ZREMRANGEBYSCORE', KEYS[1], '-inf', '(' .. string.format('%.0f', silent_since_ms))
 redis.call('PEXPIRE', KEYS[1], ARGV[3])
 redis.call('SET', KEYS[2], epoch, 'PX', ARGV[4])
-return { redis.call('ZCARD', KEYS[1]), tonumber(time[1]), tonumber(time[2]), epoch }
+return { redis.call('ZRANGE', KEYS[1], 0, -1), tonumber(time[1]), tonumber(time[2]), epoch }

@@ -4,7 +4,8 @@
 -- ARGV    [1] 1 to ask candidates even while they cool down or are on probation, else 0
 --         [2] the minute that the keys are named by, in minutes since the epoch; -1 to take it as given
 --         [3] a token, should the one taken be on probation  [4] ms that the right to try it lasts
---         then for each candidate: rpm limit, tpm limit (-1: none), tokens to hold
+--         then for each candidate: rpm limit, tpm bound (-1: none), tokens to hold; the bound
+--         is the limit, or lower where the whole hold must fit: it is taken while less is used
 -- answer  {-1, now in ms}                         a counter is missing and the server's minute is another one:
 --                                                 ask again with its time. Nothing was charged.
 --         {chosen, rpm, tpm, trips, kind, used, ...}

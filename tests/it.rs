@@ -4,6 +4,7 @@ mod chat;
 mod cli;
 mod durability;
 mod limits;
+mod load;
 mod outage;
 mod probation;
 mod secrets;

@@ -88,6 +88,8 @@ pub struct Settings {
     pub strategy: Strategy,
     /// Whether rpm and tpm are limits: by the strategy, `enable_pre_call_checks` or `enforce_model_rate_limits`.
     pub limits_bind: bool,
+    /// `onegate_settings.ledger.tpm_hold`.
+    pub tpm_hold: TpmHold,
     /// `enable_pre_call_checks`, which refusals mention.
     pub pre_call_checks: bool,
     /// `num_retries` (2).
@@ -108,6 +110,16 @@ pub struct Settings {
     pub default_fallbacks: Vec<String>,
     /// `max_fallbacks` (5): groups visited after the first.
     pub max_fallbacks: usize,
+}
+
+/// How many tokens are held for a call before it.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum TpmHold {
+    /// Its input: the request that crosses the limit completes, the next is refused.
+    #[default]
+    Input,
+    /// Its input and the output to be expected: admitted only if all of it fits, or the window is empty.
+    Expected,
 }
 
 /// How the ledger is shared; `None` in its place: it lives in this process.

@@ -11,6 +11,7 @@ mod json;
 mod keys;
 mod known;
 mod layers;
+mod ledger;
 mod model_list;
 mod number;
 mod outage;
@@ -109,7 +110,8 @@ fn compile(
     let drafts = model_list::read(&top, whole, variables.get("OPENAI_API_KEY"), problems);
     let ids = assemble::ids(&drafts, problems);
     let names = fallbacks::Known::of(&drafts, &ids, &router);
-    let settings: Settings = router::settings(&router, &litellm, &onegate, &names, problems);
+    let tpm_hold = ledger::tpm_hold(&onegate, problems);
+    let settings = Settings { tpm_hold, ..router::settings(&router, &litellm, &onegate, &names, problems) };
     if settings.strategy == Strategy::SimpleShuffle {
         assemble::warn_of_starved(&drafts, problems);
     }

@@ -33,10 +33,10 @@ pub async fn handle(app: &Arc<App>, catalog: &Arc<Catalog>, prompt: &Prompt) -> 
     let mut walk = Walk::begin(catalog, &prompt.model, prompt.disable_fallbacks)?;
     let (mut tries, mut retries) = (Tries::default(), 0);
     loop {
-        let (decision, _) = decide(app, catalog, walk.resolved(), &tries).await;
+        let (decision, view) = decide(app, catalog, walk.resolved(), &tries).await;
         let again = walk.hops() + tries.failed.len() > 0;
         let call = Call { app, catalog, prompt, resolved: walk.resolved(), again };
-        let miss = match call.attempt(&decision).await {
+        let miss = match call.attempt(&decision, &view).await {
             Ok(served) => {
                 let (retries, group) = (retries + tries.retries, decision.group.clone());
                 return Ok(Handled { served, decision, group, retries, fallbacks: walk.hops() });

@@ -4,8 +4,10 @@ pub mod attempt;
 pub mod cooldown;
 pub mod fallback;
 pub mod lease;
+mod measured;
 pub mod relay;
 pub mod retry;
+mod wants;
 
 use crate::providers::Failure;
 use crate::refusal::Refusal;

@@ -136,6 +136,7 @@ async fn by_ledger(ledger: &RedisLedger, ranked: impl Iterator<Item = &Member>) 
         rpm_limit: Some(LIMIT),
         tpm_limit: Some(LIMIT),
         tpm_hold: HOLD,
+        must_fit: false,
     };
     let reserve = Reserve { wants: ranked.map(want).collect(), ignore_cooldown: false };
     assert!(matches!(ledger.reserve(reserve).await, Reserved::Granted { index: 0, .. }));
@@ -219,14 +220,14 @@ impl Server {
             .stdout(Stdio::null())
             .spawn()
             .expect("taskset and redis-server");
+        let server = Self { child, port };
         let client = redis::Client::open(format!("redis://127.0.0.1:{port}/")).unwrap();
-        for _ in 0..200 {
-            if client.get_connection().is_ok() {
-                return Self { child, port };
-            }
+        let answers = (0..200).any(|_| {
             std::thread::sleep(Duration::from_millis(20));
-        }
-        panic!("redis-server did not begin to answer");
+            client.get_connection().is_ok()
+        });
+        assert!(answers, "redis-server did not begin to answer");
+        server
     }
 }
 

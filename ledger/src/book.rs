@@ -1,6 +1,8 @@
 //! The ledger's rules as a pure state machine: every operation takes the time, nothing here reads a clock.
 //! What a shared ledger does by script must give the answers that this book gives.
+mod in_flight;
 mod probation;
+mod samples;
 pub(crate) mod slots;
 pub(crate) mod spend;
 
@@ -8,9 +10,11 @@ use crate::clock::Minute;
 use crate::ledger::{
     Cooldown, Cooling, Denial, Hold, Member, Outcome, Passed, Probe, Reading, Reserve, Reserved, Settle, Want,
 };
+use in_flight::InFlight;
 pub(crate) use probation::OUTLIVES_MS as PROBATION_OUTLIVES_MS;
 use probation::Probations;
 pub(crate) use probation::WAIT_MS as PROBING_WAIT_MS;
+pub(crate) use samples::Samples;
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 
@@ -52,7 +56,7 @@ impl Settled {
     }
 }
 
-/// Usage per member and minute, who cools down, and who is on probation.
+/// Usage per member and minute, who cools down, who is on probation, and what runs.
 #[derive(Debug, Default)]
 pub(crate) struct Book {
     windows: BTreeMap<Minute, HashMap<Member, Counts>>,
@@ -60,6 +64,8 @@ pub(crate) struct Book {
     probations: Probations,
     /// Leads the tokens of probes, and tells them apart.
     tokens: (String, u64),
+    in_flight: InFlight,
+    pub(crate) samples: Samples,
     pruned_in: Option<Minute>,
 }
 
@@ -89,9 +95,19 @@ impl Book {
         Reserved::Refused { passed }
     }
 
+    /// Counts a call that no limit binds: its request at once, its tokens when it is settled.
+    pub(crate) fn begin(&mut self, member: &Member, now_ms: u64) -> Hold {
+        self.prune(now_ms);
+        let hold = Hold { rpm: 1, ..Hold::unreserved(member.clone(), now_ms) };
+        self.charge(&hold);
+        hold
+    }
+
     /// Replaces a hold by what was used.
     pub(crate) fn settle(&mut self, settle: &Settle, now_ms: u64) {
         self.prune(now_ms);
+        self.in_flight.end(&settle.hold);
+        self.samples.add(&settle.hold.member.id, &settle.sample, now_ms);
         let settled = Settled::of(settle);
         self.take_back(&settle.hold, 0, settled.unused);
         if settle.outcome == Outcome::Success {
@@ -109,6 +125,7 @@ impl Book {
     /// Gives back a hold whose call was never sent.
     pub(crate) fn void(&mut self, hold: &Hold, now_ms: u64) {
         self.prune(now_ms);
+        self.in_flight.end(hold);
         self.take_back(hold, hold.rpm, hold.tpm);
         self.release(hold);
     }
@@ -156,9 +173,11 @@ impl Book {
     /// What this minute holds for a member.
     pub(crate) fn reading(&self, member: &Member, now_ms: u64) -> Reading {
         let Counts { rpm, tpm, calls, fails } = self.counts(member, Minute::of(now_ms));
-        let cooldown = self.cooling(&member.id, now_ms).cloned();
+        let (in_flight, cooldown) =
+            (self.in_flight.of(&member.id), self.cooling(&member.id, now_ms).cloned());
         let (trips, probing) = (self.trips(&member.id, now_ms), self.is_probing(&member.id));
-        Reading { rpm, tpm, calls, fails, cooldown, trips, probing }
+        let (latency, sizes) = self.samples.of(&member.id, now_ms);
+        Reading { rpm, tpm, calls, fails, in_flight, cooldown, trips, probing, latency, sizes }
     }
 
     /// The counters of a member in a minute; zeros where none stand.
@@ -187,10 +206,16 @@ impl Book {
             let id = &hold.member.id;
             self.probations.take(id, Arc::clone(&probe.token), probe.trips, hold.began_ms);
         }
+        self.in_flight.begin(hold);
         let counts = self.counts_mut(hold.minute, &hold.member);
         counts.rpm = counts.rpm.saturating_add(hold.rpm);
         counts.tpm = counts.tpm.saturating_add(hold.tpm);
         *counts
+    }
+
+    /// What runs.
+    pub(crate) fn in_flight(&self) -> &InFlight {
+        &self.in_flight
     }
 
     /// Takes over what a better informed ledger says of a cooldown, an end before its time included.
@@ -216,6 +241,7 @@ impl Book {
         self.windows.retain(|window, _| window.next() >= minute);
         self.cooldowns.retain(|_, cooling| cooling.until_ms > now_ms);
         self.probations.prune(now_ms);
+        self.samples.prune(now_ms);
     }
 
     /// The right to try a deployment that is on probation. One that is named by its id is asked anyway.
@@ -247,7 +273,8 @@ impl Book {
         if let Some(limit) = want.rpm_limit.filter(|&limit| rpm >= limit) {
             return Some(Denial::Rpm { used: rpm, limit, wait_ms });
         }
-        want.tpm_limit.filter(|&limit| tpm >= limit).map(|limit| Denial::Tpm { used: tpm, limit, wait_ms })
+        let is_full = want.tpm_bound().is_some_and(|bound| tpm >= bound);
+        want.tpm_limit.filter(|_| is_full).map(|limit| Denial::Tpm { used: tpm, limit, wait_ms })
     }
 
     fn take_back(&mut self, hold: &Hold, rpm: u64, tpm: u64) {
@@ -266,6 +293,7 @@ impl Book {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::samples::Sample;
 
     const START_MS: u64 = 1_796_075_410_000; // 21:50:10
 
@@ -274,7 +302,7 @@ mod tests {
     }
 
     fn want(rpm_limit: Option<u64>, tpm_limit: Option<u64>, tpm_hold: u64) -> Want {
-        Want { member: member(), rpm_limit, tpm_limit, tpm_hold }
+        Want { member: member(), rpm_limit, tpm_limit, tpm_hold, must_fit: false }
     }
 
     fn one(want: Want) -> Reserve {
@@ -331,7 +359,10 @@ mod tests {
         let hold = hold_of(book.reserve(&one(want(None, None, 7)), START_MS));
         let later_ms = START_MS + 600_000;
         book.void(&hold, later_ms);
-        book.settle(&Settle { hold, tokens: 0, outcome: Outcome::Neutral }, later_ms);
+        book.settle(
+            &Settle { hold, tokens: 0, outcome: Outcome::Neutral, sample: Sample::default() },
+            later_ms,
+        );
         assert_eq!(book.windows.len(), 0);
     }
 

@@ -5,6 +5,7 @@
 use crate::budget::{Account, AddSpend, HeldSpend, HoldSpend, RenewSpend, SpendHold, Spending};
 use crate::clock::Minute;
 use crate::money::MicroDollars;
+use crate::samples::{Latency, Recent, Sample, Sizes};
 use crate::slots::{Slot, TakeSlot, TakenSlot};
 use async_trait::async_trait;
 use std::sync::Arc;
@@ -41,7 +42,7 @@ pub struct Cooling {
 /// One that has trips and does not cool down is *half-open*: on probation, one request at a time tries it.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Reading {
-    /// Requests reserved in this minute.
+    /// Requests of this minute.
     pub rpm: u64,
     /// Tokens held or used in this minute.
     pub tpm: u64,
@@ -49,12 +50,18 @@ pub struct Reading {
     pub calls: u64,
     /// Those of them that failed by the provider's fault.
     pub fails: u64,
+    /// Calls that run now: this replica's own exactly, the others' as of their last beat.
+    pub in_flight: u64,
     /// Present while the deployment is out.
     pub cooldown: Option<Cooling>,
     /// Cooldowns in a row that failures began, since it last proved itself.
     pub trips: u64,
     /// A request of the fleet is trying it right now.
     pub probing: bool,
+    /// How fast its last calls were.
+    pub latency: Recent<Latency>,
+    /// How large its last calls were.
+    pub sizes: Recent<Sizes>,
 }
 
 /// A recent copy of a group's values: it orders and hints, nothing is admitted by it.
@@ -77,9 +84,20 @@ pub struct Want {
     pub rpm_limit: Option<u64>,
     /// Tokens a minute; `None` where no such limit binds.
     pub tpm_limit: Option<u64>,
-    /// Tokens to hold: the estimated input. A request is admitted while less than the limit is used, so the
-    /// one that crosses it completes and the next is refused.
+    /// Tokens to hold.
     pub tpm_hold: u64,
+    /// Whether the whole hold must fit into what is left, save in an empty window. Else a request is admitted while
+    /// less than the limit is used, so the one that crosses it completes and the next is refused.
+    pub must_fit: bool,
+}
+
+impl Want {
+    /// What must not be reached by the tokens in use, for this want to be granted. A limit of 0 admits nobody, any
+    /// other one at least one in an empty window.
+    pub(crate) fn tpm_bound(&self) -> Option<u64> {
+        let room = |limit: u64| limit.saturating_add(1).saturating_sub(self.tpm_hold).clamp(1, limit);
+        self.tpm_limit.map(|limit| if self.must_fit && limit > 0 { room(limit) } else { limit })
+    }
 }
 
 /// Asks for one slot at the first of these that has room.
@@ -118,7 +136,8 @@ pub struct Probe {
 }
 
 impl Hold {
-    /// The hold of a call that no limit binds: nothing was charged, its settling still counts.
+    /// Nothing was charged, and no call runs for it: to settle what is known of one that never ran. A call that
+    /// no limit binds takes its hold by [`Ledger::begin`].
     #[must_use]
     pub fn unreserved(member: Member, began_ms: u64) -> Self {
         Self { member, minute: Minute::of(began_ms), began_ms, rpm: 0, tpm: 0, probe: None }
@@ -229,6 +248,8 @@ pub struct Settle {
     pub tokens: u64,
     /// Whether the call counts as a failure of the deployment.
     pub outcome: Outcome,
+    /// What it tells of the deployment.
+    pub sample: Sample,
 }
 
 /// Takes a deployment out for a time. Extends a running cooldown, never shortens it.
@@ -285,7 +306,7 @@ pub struct Tally {
     pub replicas: u64,
 }
 
-/// What replicas know together. Operations that only report (`settle`, `void`, `cool`) never wait:
+/// What replicas know together. Operations that only report (`begin`, `settle`, `void`, `cool`) never wait:
 /// they bind this replica at once and reach the others within the flush period.
 #[async_trait]
 pub trait Ledger: Send + Sync + 'static {
@@ -295,6 +316,9 @@ pub trait Ledger: Send + Sync + 'static {
     /// Takes one slot at the first want that has room, or says of each why not. Of a deployment on probation it
     /// is given to one request at a time.
     async fn reserve(&self, reserve: Reserve) -> Reserved;
+
+    /// Counts a call that no limit binds, without asking: its request at once, its tokens when it is settled.
+    fn begin(&self, member: &Member) -> Hold;
 
     /// The call has brought content: a probation that it began after has been passed. Settling a success says
     /// the same.

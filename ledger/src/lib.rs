@@ -6,6 +6,7 @@ mod ledger;
 mod memory;
 mod money;
 mod redis;
+mod samples;
 #[cfg(feature = "scenario")]
 pub mod scenario;
 mod slots;
@@ -22,4 +23,5 @@ pub use ledger::{
 };
 pub use memory::MemoryLedger;
 pub use money::{MicroDollars, PricePerToken};
+pub use samples::{Kind, Latency, NoSample, Recent, Sample, Sizes};
 pub use slots::{Slot, TakeSlot, TakenSlot};

@@ -4,7 +4,7 @@ use crate::book::slots::Slots;
 use crate::book::spend::Spends;
 use crate::budget::{Account, AddSpend, HeldSpend, HoldSpend, RenewSpend, SpendHold, Spending};
 use crate::clock::{Clock, Minute};
-use crate::ledger::{Cooldown, Group, Hold, Ledger, Reserve, Reserved, Settle, Status, View};
+use crate::ledger::{Cooldown, Group, Hold, Ledger, Member, Reserve, Reserved, Settle, Status, View};
 use crate::money::MicroDollars;
 use crate::slots::{Slot, TakeSlot, TakenSlot};
 use async_trait::async_trait;
@@ -57,6 +57,10 @@ impl Ledger for MemoryLedger {
 
     async fn reserve(&self, reserve: Reserve) -> Reserved {
         self.book().reserve(&reserve, self.now_ms())
+    }
+
+    fn begin(&self, member: &Member) -> Hold {
+        self.book().begin(member, self.now_ms())
     }
 
     fn answered(&self, hold: &Hold) {

@@ -5,6 +5,7 @@ mod connect;
 mod cooldown_value;
 mod durability;
 mod flush;
+mod in_flight;
 mod keys;
 mod local;
 mod outage;
@@ -12,6 +13,7 @@ mod policy;
 mod probes;
 mod reason;
 mod reserve;
+mod samples;
 mod scripts;
 mod share;
 mod slots;
@@ -24,7 +26,7 @@ pub use durability::{Finding, Inspection, Severity};
 use crate::budget::{Account, AddSpend, HeldSpend, HoldSpend, RenewSpend, SpendHold, Spending};
 use crate::clock::Clock;
 use crate::ledger::{
-    Cooldown, Group, Hold, Ledger, OnOutage, Reserve, Reserved, Settle, Status, Tally, View,
+    Cooldown, Group, Hold, Ledger, Member, OnOutage, Reserve, Reserved, Settle, Status, Tally, View,
 };
 use crate::money::MicroDollars;
 use crate::slots::{Slot, TakeSlot, TakenSlot};
@@ -305,6 +307,10 @@ impl Ledger for RedisLedger {
 
     async fn reserve(&self, reserve: Reserve) -> Reserved {
         reserve::reserve(&self.shared, reserve).await
+    }
+
+    fn begin(&self, member: &Member) -> Hold {
+        self.shared.local().begin(member, self.now_ms())
     }
 
     fn answered(&self, hold: &Hold) {

@@ -2,18 +2,21 @@
 //! A command without an answer must give `ok`. What one ledger answers, every ledger must.
 //!
 //! ```text
-//! reserve [anyway] dep-a rpm=2 tpm=100 hold=10, dep-b rpm=1 [as LABEL]
+//! reserve [anyway] dep-a rpm=2 tpm=100 hold=10 [fit], dep-b rpm=1 [as LABEL]
 //!     -> granted dep-b rpm=1 tpm=0 [past dep-a rpm 2/2, dep-c tpm 100/100, dep-d cooling, dep-e share, dep-f probing]
 //!     -> granted dep-b rpm=1 tpm=0 probe=2   (it is on probation after two trips, and this one tries it)
 //!     -> refused dep-a rpm 2/2, dep-b cooling
-//! unreserved dep-a as LABEL
-//! settle LABEL tokens=50 success|failure|neutral
+//! unreserved dep-a as LABEL        (a call that no limit binds)
+//! settle LABEL tokens=50 success|failure|neutral [latency=900/50000] [sizes=10/12/40]
 //! answered LABEL
 //! void LABEL
 //! cool dep-a 5s 429
 //! trip dep-a 5s 500 [by LABEL]    (a cooldown that ends in probation; LABEL's try has failed)
 //! view [dep-a dep-b]      (all that were named so far, unless some are named here)
-//!     -> dep-a rpm=1 tpm=50 calls=1 fails=0 cooling=no, dep-b rpm=0 tpm=0 calls=0 fails=0 cooling=429 [trips=1 [probing]]
+//!     -> dep-a rpm=1 tpm=50 calls=1 fails=0 cooling=no, dep-b rpm=0 tpm=0 calls=0 fails=0 cooling=429
+//!        and after it ` trips=N`, ` probing` where on probation, ` inflight=N` where calls run
+//! samples dep-a
+//!     -> latency 1200 900/50000 timeout, sizes 10/12/40
 //! advance 60s
 //! flush
 //! ```
@@ -24,6 +27,7 @@ mod spend;
 use crate::ledger::{
     Cooldown, Denial, Group, Hold, Ledger, Member, Outcome, Passed, Reading, Reserve, Reserved, Settle, Want,
 };
+use crate::samples::{Kind, Sample};
 use spend::Purse;
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -103,6 +107,7 @@ impl<A: AsyncFn(Duration)> Player<'_, A> {
         match verb {
             "reserve" => self.reserve(rest.trim()).await,
             "view" => self.view(rest).await,
+            "samples" => self.samples(rest.trim()).await,
             "advance" => {
                 (self.advance)(duration(rest.trim())?).await;
                 Ok("ok".to_owned())
@@ -156,14 +161,23 @@ impl<A: AsyncFn(Duration)> Player<'_, A> {
         Ok(shown.collect::<Vec<_>>().join(", "))
     }
 
+    async fn samples(&mut self, id: &str) -> Result<String, String> {
+        let group = Group { name: Arc::from("scenario of samples"), members: vec![self.member(id)] };
+        let view = self.ledger.view(&group).await;
+        let reading = view.readings.first().ok_or("no reading")?;
+        Ok(format!("latency {}, sizes {}", listed(&reading.latency), listed(&reading.sizes)))
+    }
+
     fn report(&mut self, verb: &str, rest: &str) -> Result<(), String> {
         let words: Vec<&str> = rest.split_whitespace().collect();
         match (verb, words.as_slice()) {
             ("unreserved", [id, "as", label]) => {
-                let hold = Hold::unreserved(self.member(id), self.ledger.now_ms());
+                let member = self.member(id);
+                let hold = self.ledger.begin(&member);
                 self.holds.insert((*label).to_owned(), hold);
             }
-            ("settle", [label, tokens, outcome]) => {
+            ("settle", [label, tokens, outcome, told @ ..]) => {
+                let sample = sample(told)?;
                 let tokens = number(tokens.strip_prefix("tokens=").ok_or("want tokens=N")?)?;
                 let outcome = match *outcome {
                     "success" => Outcome::Success,
@@ -172,7 +186,7 @@ impl<A: AsyncFn(Duration)> Player<'_, A> {
                     other => return Err(format!("`{other}` is none of success, failure, neutral")),
                 };
                 let hold = self.hold(label)?;
-                self.ledger.settle(Settle { hold, tokens, outcome });
+                self.ledger.settle(Settle { hold, tokens, outcome, sample });
             }
             ("void", [label]) => {
                 let hold = self.hold(label)?;
@@ -201,13 +215,15 @@ impl<A: AsyncFn(Duration)> Player<'_, A> {
     fn want(&mut self, text: &str) -> Result<Want, String> {
         let mut words = text.split_whitespace();
         let id = words.next().ok_or("want a deployment")?;
-        let mut want = Want { member: self.member(id), rpm_limit: None, tpm_limit: None, tpm_hold: 0 };
+        let mut want =
+            Want { member: self.member(id), rpm_limit: None, tpm_limit: None, tpm_hold: 0, must_fit: false };
         for word in words {
             match word.split_once('=') {
+                None if word == "fit" => want.must_fit = true,
                 Some(("rpm", limit)) => want.rpm_limit = Some(number(limit)?),
                 Some(("tpm", limit)) => want.tpm_limit = Some(number(limit)?),
                 Some(("hold", tokens)) => want.tpm_hold = number(tokens)?,
-                _ => return Err(format!("`{word}` is none of rpm=, tpm=, hold=")),
+                _ => return Err(format!("`{word}` is none of rpm=, tpm=, hold=, fit")),
             }
         }
         Ok(want)
@@ -231,6 +247,26 @@ fn not_open(label: &str) -> String {
     format!("no open hold is labelled `{label}`")
 }
 
+fn sample(told: &[&str]) -> Result<Sample, String> {
+    let mut sample = Sample::default();
+    for word in told {
+        let unknown = |_| format!("`{word}` is no sample");
+        match word.split_once('=') {
+            Some(("latency", text)) => sample.latency = Some(text.parse().map_err(unknown)?),
+            Some(("sizes", text)) => sample.sizes = Some(text.parse().map_err(unknown)?),
+            _ => return Err(format!("`{word}` is none of latency=, sizes=")),
+        }
+    }
+    Ok(sample)
+}
+
+fn listed<T: Kind>(samples: &[T]) -> String {
+    if samples.is_empty() {
+        return "none".to_owned();
+    }
+    samples.iter().map(T::to_string).collect::<Vec<_>>().join(" ")
+}
+
 /// The waits are left out: they shrink while a scenario plays on a real server.
 fn reasons(passed: &[Passed], members: &[Member]) -> String {
     let reason = |&(index, denial): &Passed| {
@@ -248,11 +284,13 @@ fn reasons(passed: &[Passed], members: &[Member]) -> String {
 }
 
 fn show(member: &Member, reading: &Reading) -> String {
-    let Reading { rpm, tpm, calls, fails, cooldown, trips, probing } = reading;
+    let Reading { rpm, tpm, calls, fails, in_flight, cooldown, trips, probing, .. } = reading;
     let cooling = cooldown.as_ref().map_or("no".to_owned(), |cooling| cooling.status.to_string());
     let trips = if *trips > 0 { format!(" trips={trips}") } else { String::new() };
     let probing = if *probing { " probing" } else { "" };
-    format!("{} rpm={rpm} tpm={tpm} calls={calls} fails={fails} cooling={cooling}{trips}{probing}", member.id)
+    let running = if *in_flight > 0 { format!(" inflight={in_flight}") } else { String::new() };
+    let tail = format!("{trips}{probing}{running}");
+    format!("{} rpm={rpm} tpm={tpm} calls={calls} fails={fails} cooling={cooling}{tail}", member.id)
 }
 
 fn number(text: &str) -> Result<u64, String> {

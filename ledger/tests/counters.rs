@@ -2,10 +2,13 @@
 use crate::world::{
     PATIENT, World, cooldown, counter, get, group, hold_of, member, one, pttl, run, until, want,
 };
-use ledger::{Hold, Ledger, Outcome, RedisLedger, RedisSettings, Settle};
+use ledger::{Hold, Latency, Ledger, Outcome, RedisLedger, RedisSettings, Sample, Settle, Sizes};
 use redis::aio::MultiplexedConnection;
 use std::sync::Arc;
 use tokio::task::JoinSet;
+
+const SAMPLE: Sample =
+    Sample { latency: Some(Latency::TimedOut), sizes: Some(Sizes { estimated: 9, input: 10, output: 20 }) };
 
 async fn keys(redis: &mut MultiplexedConnection) -> Vec<String> {
     let mut keys: Vec<String> = redis::cmd("KEYS").arg("*").query_async(redis).await.unwrap();
@@ -13,21 +16,38 @@ async fn keys(redis: &mut MultiplexedConnection) -> Vec<String> {
     keys
 }
 
+/// What the one replica writes of its calls in flight, once it has.
+async fn in_flight_key(redis: &mut MultiplexedConnection) -> String {
+    let mut found = None;
+    until("the calls in flight are told", async || {
+        found = keys(redis).await.into_iter().find(|key| key.contains("onegate:inflight:"));
+        found.is_some()
+    })
+    .await;
+    found.unwrap()
+}
+
 #[tokio::test]
 async fn every_key_has_its_name_and_its_time_to_live() {
     let world = World::new();
     let ledger = world.ledger(PATIENT).await;
     let hold = hold_of(ledger.reserve(one(want("dep-a", Some(5), 10))).await);
-    ledger.settle(Settle { hold, tokens: 30, outcome: Outcome::Failure });
+    ledger.settle(Settle { hold, tokens: 30, outcome: Outcome::Failure, sample: SAMPLE });
     ledger.cool(cooldown("dep-a", 90_000));
+    ledger.begin(&member("dep-b"));
     ledger.drain().await;
 
     let mut redis = world.server.connection().await;
+    let in_flight = in_flight_key(&mut redis).await;
     let mut want = ["rpm", "tpm", "calls", "fails"].map(|name| counter("dep-a", name)).to_vec();
     want.extend([
         "deployment:dep-a:cooldown".to_owned(),
+        counter("dep-b", "rpm"),
+        "deployment:dep-a:latency".to_owned(),
+        "deployment:dep-a:sizes".to_owned(),
         "onegate:replicas".to_owned(),
         "onegate:epoch".to_owned(),
+        in_flight.clone(),
     ]);
     want.sort();
     assert_eq!(keys(&mut redis).await, want);
@@ -35,6 +55,8 @@ async fn every_key_has_its_name_and_its_time_to_live() {
         let most_ms = match key.as_str() {
             "deployment:dep-a:cooldown" => 90_000,
             "onegate:epoch" => 120_000,
+            "deployment:dep-a:latency" | "deployment:dep-a:sizes" => 3_600_000,
+            key if key == in_flight => 3_000,
             _ => 60_000,
         };
         let left_ms = pttl(&mut redis, key).await;
@@ -49,11 +71,14 @@ async fn a_namespace_leads_every_key() {
     let ledger = RedisLedger::start_for_scenario(settings, world.clock.clone(), PATIENT).unwrap();
     ledger.wait_until_shared(PATIENT).await;
     let hold = hold_of(ledger.reserve(one(want("dep-a", Some(5), 10))).await);
-    ledger.settle(Settle { hold, tokens: 30, outcome: Outcome::Failure });
+    ledger.settle(Settle { hold, tokens: 30, outcome: Outcome::Failure, sample: SAMPLE });
     ledger.cool(cooldown("dep-a", 90_000));
+    ledger.begin(&member("dep-a"));
     ledger.drain().await;
-    let keys = keys(&mut world.server.connection().await).await;
-    assert_eq!(keys.len(), 7);
+    let mut redis = world.server.connection().await;
+    in_flight_key(&mut redis).await;
+    let keys = keys(&mut redis).await;
+    assert_eq!(keys.len(), 10);
     assert!(keys.iter().all(|key| key.starts_with("prod:")), "{keys:?}");
 }
 
@@ -67,7 +92,7 @@ async fn a_hit_does_not_renew_the_window() {
         run(&mut redis, &format!("PEXPIRE {} 30000", counter("dep-a", name))).await;
     }
     let hold = hold_of(ledger.reserve(one(want("dep-a", Some(9), 10))).await);
-    ledger.settle(Settle { hold, tokens: 99, outcome: Outcome::Success });
+    ledger.settle(Settle { hold, tokens: 99, outcome: Outcome::Success, sample: Sample::default() });
     ledger.drain().await;
     for name in ["rpm", "tpm"] {
         let left_ms = pttl(&mut redis, &counter("dep-a", name)).await;
@@ -97,7 +122,7 @@ async fn a_counter_without_a_time_to_live_gets_one_again() {
     ledger.reserve(one(tpm_only)).await;
     assert!(lives(&mut redis, "refused", "tpm").await);
     let hold = Hold::unreserved(member("settled"), ledger.now_ms());
-    ledger.settle(Settle { hold, tokens: 1, outcome: Outcome::Success });
+    ledger.settle(Settle { hold, tokens: 1, outcome: Outcome::Success, sample: Sample::default() });
     ledger.drain().await;
     assert!(lives(&mut redis, "settled", "tpm").await);
     assert!(lives(&mut redis, "settled", "calls").await);
@@ -112,7 +137,7 @@ async fn giving_back_never_creates_a_counter() {
     let settled = hold_of(ledger.reserve(one(want("dep-a", Some(9), 10))).await);
     run(&mut redis, &format!("DEL {} {}", counter("dep-a", "rpm"), counter("dep-a", "tpm"))).await;
     ledger.void(voided);
-    ledger.settle(Settle { hold: settled, tokens: 0, outcome: Outcome::Neutral });
+    ledger.settle(Settle { hold: settled, tokens: 0, outcome: Outcome::Neutral, sample: Sample::default() });
     ledger.drain().await;
     assert_eq!(get(&mut redis, &counter("dep-a", "rpm")).await, None);
     assert_eq!(get(&mut redis, &counter("dep-a", "tpm")).await, None);
@@ -138,7 +163,7 @@ async fn many_members_are_flushed_and_viewed_whole() {
     let ids: Vec<String> = (0..200).map(|n| format!("dep-{n}")).collect();
     for (n, id) in (1_u64..).zip(&ids) {
         let hold = Hold::unreserved(member(id), ledger.now_ms());
-        ledger.settle(Settle { hold, tokens: n, outcome: Outcome::Failure });
+        ledger.settle(Settle { hold, tokens: n, outcome: Outcome::Failure, sample: Sample::default() });
     }
     ledger.drain().await;
     let other = world.ledger(PATIENT).await;
@@ -173,7 +198,7 @@ async fn a_view_sees_what_another_replica_did() {
     let (ours, others) = (world.ledger(PATIENT).await, world.ledger(PATIENT).await);
     ours.view(&group(&["dep-a"])).await;
     let hold = hold_of(others.reserve(one(want("dep-a", None, 10))).await);
-    others.settle(Settle { hold, tokens: 15, outcome: Outcome::Failure });
+    others.settle(Settle { hold, tokens: 15, outcome: Outcome::Failure, sample: Sample::default() });
     others.cool(cooldown("dep-a", 30_000));
     until("the view holds the other's doing", async || {
         let reading = &ours.view(&group(&["dep-a"])).await.readings[0];

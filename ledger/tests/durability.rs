@@ -2,8 +2,8 @@
 use crate::redis_server::{RedisServer, free_port};
 use crate::world::{World, counter, get, member, run, until};
 use ledger::{
-    Clock, Finding, Hold, Inspection, Ledger, LedgerError, ManualClock, Minute, OnOutage, Outcome,
-    RedisLedger, RedisSettings, Settle, Severity, SystemClock,
+    Clock, Finding, Hold, Inspection, Ledger, LedgerError, ManualClock, OnOutage, Outcome, RedisLedger,
+    RedisSettings, Sample, Settle, Severity, SystemClock,
 };
 use std::time::Duration;
 
@@ -160,8 +160,8 @@ async fn what_a_server_that_takes_no_writes_refused_is_written_when_it_does() {
     let ledger = world.ledger(Duration::from_millis(100)).await;
     let mut redis = world.server.connection().await;
     run(&mut redis, &format!("REPLICAOF 127.0.0.1 {}", free_port())).await;
-    let hold = Hold::unreserved(member("dep-a"), Minute::of(ledger.now_ms()));
-    ledger.settle(Settle { hold, tokens: 7, outcome: Outcome::Success });
+    let hold = Hold::unreserved(member("dep-a"), ledger.now_ms());
+    ledger.settle(Settle { hold, tokens: 7, outcome: Outcome::Success, sample: Sample::default() });
     ledger.drain().await;
     run(&mut redis, "REPLICAOF NO ONE").await;
     until("the tokens are written", async || get(&mut redis, &counter("dep-a", "tpm")).await == Some(7))

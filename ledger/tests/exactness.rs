@@ -1,6 +1,6 @@
 //! A limit of n admits n over all replicas, whatever is done to the server meanwhile.
 use crate::world::{PATIENT, World, counter, get, hold_of, is_granted, one, run, until, want};
-use ledger::{Denial, Ledger, Outcome, RedisLedger, Reserved, Settle, Status};
+use ledger::{Denial, Ledger, Outcome, RedisLedger, Reserved, Sample, Settle, Status};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
@@ -76,7 +76,12 @@ async fn scripts_that_are_flushed_all_the_time_lose_and_double_nothing() {
         calls.spawn(async move {
             let reserved = ledger.reserve(one(want("dep-a", Some(200), 10))).await;
             if let Reserved::Granted { hold, .. } = reserved {
-                ledger.settle(Settle { hold, tokens: 25, outcome: Outcome::Failure });
+                ledger.settle(Settle {
+                    hold,
+                    tokens: 25,
+                    outcome: Outcome::Failure,
+                    sample: Sample::default(),
+                });
                 ledger.drain().await;
             }
         });

@@ -4,8 +4,8 @@ use crate::world::{
     STRICT, Wire, World, cooldown, counter, get, group, hold_of, is_granted, member, one, run, until, want,
 };
 use ledger::{
-    Clock, Denial, Hold, Ledger, OnOutage, Outcome, RedisLedger, RedisSettings, Reserved, Settle, Status,
-    SystemClock,
+    Clock, Denial, Hold, Ledger, OnOutage, Outcome, RedisLedger, RedisSettings, Reserved, Sample, Settle,
+    Status, SystemClock,
 };
 use std::sync::Arc;
 use std::time::Duration;
@@ -80,6 +80,7 @@ async fn a_killed_redis_costs_no_request_its_answer_and_is_found_again() {
         hold: Hold::unreserved(member("dep-a"), ledger.now_ms()),
         tokens: 7,
         outcome: Outcome::Failure,
+        sample: Sample::default(),
     });
     ledger.cool(cooldown("dep-b", 30_000));
     ledger.drain().await;
@@ -234,7 +235,7 @@ async fn a_key_that_is_no_counter_does_not_bring_the_ledger_down() {
     assert!(asked(&ledger, "dep-b", 5).await);
     for id in ["dep-a", "dep-b"] {
         let hold = Hold::unreserved(member(id), ledger.now_ms());
-        ledger.settle(Settle { hold, tokens: 7, outcome: Outcome::Success });
+        ledger.settle(Settle { hold, tokens: 7, outcome: Outcome::Success, sample: Sample::default() });
     }
     // Whatever cannot be written to the one must not be written to the other again and again.
     for _ in 0..3 {

@@ -39,7 +39,7 @@ pub(crate) fn group(ids: &[&str]) -> Group {
 }
 
 pub(crate) fn want(id: &str, rpm_limit: Option<u64>, tpm_hold: u64) -> Want {
-    Want { member: member(id), rpm_limit, tpm_limit: None, tpm_hold }
+    Want { member: member(id), rpm_limit, tpm_limit: None, tpm_hold, must_fit: false }
 }
 
 pub(crate) fn one(want: Want) -> Reserve {

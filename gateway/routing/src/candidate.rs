@@ -1,6 +1,6 @@
 //! The candidates of a decision. Nothing leaves them without a reason.
 use crate::{Deployment, Group, Reason};
-use ledger::{Reading, View};
+use ledger::{Reading, Recent, View};
 use std::sync::Arc;
 
 /// A deployment that might serve the request, with what the ledger says of it.
@@ -54,8 +54,18 @@ impl<'a> Candidates<'a> {
     /// All deployments of a group. A view that lacks a reading counts as an unused deployment.
     #[must_use]
     pub fn of(group: &'a Group, view: &'a View) -> Self {
-        static UNUSED: Reading =
-            Reading { rpm: 0, tpm: 0, calls: 0, fails: 0, cooldown: None, trips: 0, probing: false };
+        static UNUSED: Reading = Reading {
+            rpm: 0,
+            tpm: 0,
+            calls: 0,
+            fails: 0,
+            in_flight: 0,
+            cooldown: None,
+            trips: 0,
+            probing: false,
+            latency: Recent::NONE,
+            sizes: Recent::NONE,
+        };
         let kept = group.deployments.iter().enumerate().map(|(index, deployment)| Candidate {
             index,
             deployment,

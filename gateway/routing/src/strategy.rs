@@ -14,7 +14,7 @@ pub enum Strategy {
     /// Weighted random by weight, else rpm, else tpm.
     #[default]
     SimpleShuffle,
-    /// Fewest tokens in this minute.
+    /// Fewest tokens in this minute, with those that its calls in flight will use.
     UsageBasedV2,
     /// Lowest price of an input and an output token.
     CostBased,

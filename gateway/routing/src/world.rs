@@ -1,8 +1,9 @@
 //! Groups and facts for tests, from words: a request (`only=a excluded=a,b failed=c strategy=... limits`)
 //! and a deployment a line (`a order=1 weight=9 rpm=10 tpm=100 price=1+2 blocked used-rpm=3 used-tpm=7
-//! cooling=5000 trips=1 probing`, `cooling` in milliseconds left).
+//! in-flight=2 size=10+20 cooling=5000 trips=1 probing`: sizes are input+output of its calls, cooling is in
+//! milliseconds left).
 use crate::{Candidates, Deployment, Facts, Gate, Group, Price, Strategy, decide};
-use ledger::{Cooling, Minute, Reading, View};
+use ledger::{Cooling, Minute, Reading, Recent, Sizes, View};
 use rand::rngs::SmallRng;
 use rand::{RngExt, SeedableRng};
 use std::sync::Arc;
@@ -65,6 +66,7 @@ impl World {
                     ("used-tpm", 0.3, 4),
                     ("cooling", 0.3, 3),
                     ("trips", 0.3, 2),
+                    ("in-flight", 0.3, 3),
                 ] {
                     if dice.random_bool(chance) {
                         line += &format!(" {word}={}", dice.random_range(0..=most));
@@ -158,6 +160,12 @@ fn deployment(line: &str) -> (Arc<Deployment>, Reading) {
             ("used-tpm", used) => reading.tpm = used.parse().unwrap(),
             ("trips", trips) => reading.trips = trips.parse().unwrap(),
             ("probing", "") => reading.probing = true,
+            ("in-flight", calls) => reading.in_flight = calls.parse().unwrap(),
+            ("size", both) => {
+                let (input, output) = both.split_once('+').unwrap();
+                let (input, output) = (input.parse().unwrap(), output.parse().unwrap());
+                reading.sizes = Recent::of(&[Sizes { estimated: input, input, output }]);
+            }
             ("cooling", left_ms) => {
                 let until_ms = NOW_MS + left_ms.parse::<u64>().unwrap();
                 reading.cooldown = Some(Cooling { until_ms, status: 429 });

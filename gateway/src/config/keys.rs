@@ -160,6 +160,6 @@ pub(super) const ONEGATE: Keys = Keys { acted: "breaker ledger", ignored: "" };
 
 pub(super) const BREAKER: Keys = Keys { acted: "backoff", ignored: "" };
 
-pub(super) const LEDGER: Keys = Keys { acted: "namespace on_outage", ignored: "" };
+pub(super) const LEDGER: Keys = Keys { acted: "namespace on_outage tpm_hold", ignored: "" };
 
 pub(super) const ON_OUTAGE: Keys = Keys { acted: "limits budgets", ignored: "" };

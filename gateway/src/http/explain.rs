@@ -62,6 +62,8 @@ fn ledger_values(group: &Group, view: &View) -> Map<String, Value> {
         let value = json!({
             "rpm": {"used": reading.rpm, "limit": deployment.facts.rpm},
             "tpm": {"used": reading.tpm, "limit": deployment.facts.tpm},
+            "in_flight": reading.in_flight,
+            "mean_tokens": reading.sizes.mean_tokens(),
             "calls": reading.calls,
             "fails": reading.fails,
             "cooldown_until_ms": cooldown.map(|cooling| cooling.until_ms),

@@ -1,6 +1,7 @@
 //! What a call leaves behind for others: its settled lease, its count, and perhaps a cooldown.
 use super::cooldown::{self, Verdict};
 use super::lease::Lease;
+use super::measured;
 use crate::app::App;
 use crate::catalog::{Catalog, Deployment};
 use crate::providers::{Failure, FailureKind};
@@ -30,7 +31,7 @@ impl Aftermath {
     }
 
     /// Settles the lease of a failed call at what it used, and takes the deployment out if the rules say so.
-    pub async fn of_broken(&self, failure: &Failure, tokens: u64, lease: Lease) {
+    pub async fn of_broken(&self, failure: &Failure, tokens: u64, mut lease: Lease) {
         let group = &self.catalog.groups[self.group];
         let deployment = &group.deployments[self.place];
         // A caller that waits less than the deployment is given says nothing of the deployment.
@@ -48,6 +49,9 @@ impl Aftermath {
         // Before the lease: the right to try ends with the cooldown, and nobody may try in between.
         if let Verdict::Out(length) = verdict {
             self.cool(deployment, failure, length, probe);
+        }
+        if counts && failure.kind == FailureKind::Timeout {
+            lease.tells(measured::TIMED_OUT);
         }
         if failure.sent {
             lease.settle(tokens, outcome);

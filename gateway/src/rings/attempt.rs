@@ -2,13 +2,15 @@
 use super::Miss;
 use super::aftermath::Aftermath;
 use super::lease::Lease;
-use super::relay::Relay;
+use super::measured::Answered;
+use super::relay::{Began, Relay};
+use super::wants;
 use crate::app::App;
 use crate::catalog::{Catalog, Deployment, Group, Target};
 use crate::prompt::Prompt;
 use crate::providers::{self, CallLimits, Plain, Reply, Usage};
 use crate::refusal::Busy;
-use ledger::{Denial, Hold, Outcome, Passed, Reserve, Reserved, Want};
+use ledger::{Denial, Outcome, Passed, Reserve, Reserved, View};
 use routing::{Decision, Nothing, Resolved};
 use std::sync::Arc;
 use std::time::Duration;
@@ -54,8 +56,8 @@ impl Call<'_> {
     ///
     /// # Errors
     /// Nobody could be asked, or the one that was failed.
-    pub async fn attempt(&self, decision: &Decision) -> Result<Served, Miss> {
-        let (place, mut lease) = self.reserve(decision).await?;
+    pub async fn attempt(&self, decision: &Decision, view: &View) -> Result<Served, Miss> {
+        let (place, mut lease) = self.reserve(decision, view).await?;
         let deployment = self.group().deployments[place].clone();
         let (app, prompt) = (self.app, self.prompt);
         let model = match &deployment.target {
@@ -66,23 +68,34 @@ impl Call<'_> {
             total: prompt.timeout.unwrap_or(deployment.timeout),
             silence: prompt.timeout.unwrap_or(deployment.stream_timeout).min(deployment.stream_timeout),
         };
-        lease.sent(prompt.input_tokens_estimate());
+        let input = wants::input(prompt.input_tokens_estimate(), wants::recent(view, place));
+        lease.sent(input);
         let started = app.clock.instant();
         let reply =
             providers::call(&app.transport, prompt, &deployment, &model, limits, app.clock.unix_ms()).await;
         let provider_took = started.elapsed();
         match reply {
             Ok(Reply::Plain(plain)) => {
-                let tokens = tokens_of(plain.usage, prompt, plain.body.len());
+                let text_bytes = plain.body.len() as u64;
+                let answered = Answered {
+                    took: provider_took,
+                    first_content: None,
+                    estimated: prompt.input_tokens_estimate(),
+                    usage: plain.usage,
+                    text_bytes,
+                };
+                lease.tells(answered.sample());
+                let tokens = tokens_of(plain.usage, input, text_bytes);
                 lease.settle(tokens, Outcome::Success);
                 app.metrics.attempt(&deployment.member.id, "success", tokens);
                 Ok(Served { answer: Answer::Plain(plain), deployment, provider_took })
             }
             Ok(Reply::Stream(stream)) => {
                 let aftermath = self.aftermath(place);
-                let estimate = prompt.input_tokens_estimate();
+                let estimated = prompt.input_tokens_estimate();
                 lease.answered();
-                let relay = Relay::new(stream, lease, aftermath, estimate);
+                let began = Began { started, first_content: provider_took, estimated, input };
+                let relay = Relay::new(stream, lease, aftermath, began);
                 Ok(Served { answer: Answer::Stream(Box::new(relay)), deployment, provider_took })
             }
             Err(failure) => {
@@ -107,33 +120,16 @@ impl Call<'_> {
 
     /// Takes a slot. No round trip where the first in the ranking has no limit and is not on probation, unless
     /// something already failed: then its peers' cooldowns may be newer than the view.
-    async fn reserve(&self, decision: &Decision) -> Result<(usize, Lease), Miss> {
+    async fn reserve(&self, decision: &Decision, view: &View) -> Result<(usize, Lease), Miss> {
         if let Some(nothing) = decision.nothing_left() {
             return Err(self.nobody(decision, nothing));
         }
-        let settings = &self.catalog.settings;
-        let tpm_hold = self.prompt.input_tokens_estimate();
-        let wants: Vec<Want> = decision
-            .ranked
-            .iter()
-            .map(|ranked| {
-                let deployment = &self.group().deployments[ranked.index];
-                let (rpm, tpm) = (deployment.facts.rpm, deployment.facts.tpm);
-                let bound = |limit: Option<u64>| limit.filter(|_| settings.limits_bind);
-                Want {
-                    member: deployment.member.clone(),
-                    rpm_limit: bound(rpm),
-                    tpm_limit: bound(tpm),
-                    tpm_hold,
-                }
-            })
-            .collect();
+        let wants = wants::of(decision, self.group(), view, self.prompt, &self.catalog.settings);
         let ledger = &self.app.ledger;
         let limited = wants.first().is_none_or(|want| want.rpm_limit.or(want.tpm_limit).is_some());
         if !self.again && !limited && !decision.ranked[0].probation {
             let place = decision.ranked[0].index;
-            let member = self.group().deployments[place].member.clone();
-            let hold = Hold::unreserved(member, ledger.now_ms());
+            let hold = ledger.begin(&self.group().deployments[place].member);
             return Ok((place, Lease::new(ledger.clone(), hold)));
         }
         let ignore_cooldown = self.resolved.only.is_some();
@@ -184,7 +180,6 @@ impl Call<'_> {
 }
 
 /// Tokens of a call: as reported, else the input's estimate and the text seen, four bytes a token.
-fn tokens_of(usage: Option<Usage>, prompt: &Prompt, text_bytes: usize) -> u64 {
-    let estimate = || prompt.input_tokens_estimate() + text_bytes as u64 / 4;
-    usage.map_or_else(estimate, |usage| usage.input + usage.output)
+pub(super) fn tokens_of(usage: Option<Usage>, input: u64, text_bytes: u64) -> u64 {
+    usage.map_or_else(|| input + text_bytes / 4, |usage| usage.input + usage.output)
 }

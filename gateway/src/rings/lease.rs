@@ -1,5 +1,5 @@
 //! A hold that cannot be forgotten: however an attempt ends, its reservation is settled or given back.
-use ledger::{Hold, Ledger, Outcome, Probe, Settle};
+use ledger::{Hold, Ledger, Outcome, Probe, Sample, Settle};
 use std::sync::Arc;
 
 /// A reservation in the hands of one attempt. Dropped before the call was sent it is given back; after that it
@@ -10,12 +10,13 @@ pub struct Lease {
     hold: Option<Hold>,
     sent: bool,
     tokens_so_far: u64,
+    sample: Sample,
 }
 
 impl Lease {
     /// Takes charge of a hold.
     pub fn new(ledger: Arc<dyn Ledger>, hold: Hold) -> Self {
-        Self { ledger, hold: Some(hold), sent: false, tokens_so_far: 0 }
+        Self { ledger, hold: Some(hold), sent: false, tokens_so_far: 0, sample: Sample::default() }
     }
 
     /// The call is on its way: from now on walking away costs `tokens`, an estimate.
@@ -37,10 +38,15 @@ impl Lease {
         self.hold.as_ref().and_then(|hold| hold.probe.as_ref())
     }
 
+    /// What the call tells of its deployment, for when it is settled. One that the caller left tells nothing.
+    pub fn tells(&mut self, sample: Sample) {
+        self.sample = sample;
+    }
+
     /// Replaces the hold by what was used.
     pub fn settle(mut self, tokens: u64, outcome: Outcome) {
         if let Some(hold) = self.hold.take() {
-            self.ledger.settle(Settle { hold, tokens, outcome });
+            self.ledger.settle(Settle { hold, tokens, outcome, sample: self.sample });
         }
     }
 
@@ -49,7 +55,12 @@ impl Lease {
         if let Some(hold) = self.hold.take() {
             let bare = Hold::unreserved(hold.member.clone(), hold.began_ms);
             self.ledger.void(hold);
-            self.ledger.settle(Settle { hold: bare, tokens: 0, outcome: Outcome::Failure });
+            self.ledger.settle(Settle {
+                hold: bare,
+                tokens: 0,
+                outcome: Outcome::Failure,
+                sample: Sample::default(),
+            });
         }
     }
 }
@@ -58,7 +69,12 @@ impl Drop for Lease {
     fn drop(&mut self) {
         let Some(hold) = self.hold.take() else { return };
         if self.sent {
-            self.ledger.settle(Settle { hold, tokens: self.tokens_so_far, outcome: Outcome::Neutral });
+            self.ledger.settle(Settle {
+                hold,
+                tokens: self.tokens_so_far,
+                outcome: Outcome::Neutral,
+                sample: Sample::default(),
+            });
         } else {
             self.ledger.void(hold);
         }

@@ -1,26 +1,43 @@
 //! A running stream on its way to the client. Its lease travels with it, so that the reservation is settled when
 //! the bytes end, whatever way they end.
 use super::aftermath::Aftermath;
+use super::attempt::tokens_of;
 use super::lease::Lease;
+use super::measured::Answered;
 use crate::providers::{Item, Stream};
 use bytes::Bytes;
 use futures_util::stream::{self, Stream as Events};
 use serde_json::json;
 use std::convert::Infallible;
+use std::time::Duration;
+use tokio::time::Instant;
 
 /// The provider's stream, past its first content.
 pub struct Relay {
     stream: Box<Stream>,
     lease: Option<Lease>,
     aftermath: Aftermath,
-    input_estimate: u64,
+    began: Began,
+}
+
+/// How a stream began.
+#[derive(Debug, Clone, Copy)]
+pub struct Began {
+    /// When it was asked for.
+    pub started: Instant,
+    /// From then until its first content.
+    pub first_content: Duration,
+    /// Its input's tokens as they were estimated.
+    pub estimated: u64,
+    /// The same, corrected by what the deployment reported of others.
+    pub input: u64,
 }
 
 impl Relay {
     /// Takes charge of an open stream and its reservation.
     #[must_use]
-    pub fn new(stream: Box<Stream>, lease: Lease, aftermath: Aftermath, input_estimate: u64) -> Self {
-        Self { stream, lease: Some(lease), aftermath, input_estimate }
+    pub fn new(stream: Box<Stream>, lease: Lease, aftermath: Aftermath, began: Began) -> Self {
+        Self { stream, lease: Some(lease), aftermath, began }
     }
 
     /// The events for the client. A stream that breaks ends with one error event and no `[DONE]`.
@@ -61,14 +78,21 @@ impl Relay {
     }
 
     fn succeed(&mut self) {
-        if let Some(lease) = self.lease.take() {
+        if let Some(mut lease) = self.lease.take() {
+            let answered = Answered {
+                took: self.began.started.elapsed(),
+                first_content: Some(self.began.first_content),
+                estimated: self.began.estimated,
+                usage: self.stream.usage(),
+                text_bytes: self.stream.text_bytes(),
+            };
+            lease.tells(answered.sample());
             self.aftermath.success(self.tokens(), lease);
         }
     }
 
     /// As reported so far, else the input's estimate and the text seen.
     fn tokens(&self) -> u64 {
-        let estimate = || self.input_estimate + self.stream.text_bytes() / 4;
-        self.stream.usage().map_or_else(estimate, |usage| usage.input + usage.output)
+        tokens_of(self.stream.usage(), self.began.input, self.stream.text_bytes())
     }
 }

@@ -31,6 +31,7 @@ pub struct Metrics {
     rpm_limit: GaugeVec,
     tpm_used: GaugeVec,
     tpm_limit: GaugeVec,
+    in_flight: GaugeVec,
     cooldown: GaugeVec,
 }
 
@@ -82,6 +83,7 @@ impl Metrics {
             rpm_limit: gauge("onegate_deployment_rpm_limit", "Requests allowed a minute.")?,
             tpm_used: gauge("onegate_deployment_tpm_used", "Tokens in this minute.")?,
             tpm_limit: gauge("onegate_deployment_tpm_limit", "Tokens allowed a minute.")?,
+            in_flight: gauge("onegate_deployment_in_flight", "Calls that run now.")?,
             cooldown: gauge(
                 "onegate_deployment_cooldown_seconds",
                 "Seconds until it returns; 0: it serves.",
@@ -150,6 +152,7 @@ impl Metrics {
             let id = [&*deployment.member.id];
             self.rpm_used.with_label_values(&id).set(gauge_of(reading.rpm));
             self.tpm_used.with_label_values(&id).set(gauge_of(reading.tpm));
+            self.in_flight.with_label_values(&id).set(gauge_of(reading.in_flight));
             let limits = [(&self.rpm_limit, deployment.facts.rpm), (&self.tpm_limit, deployment.facts.tpm)];
             for (gauge, limit) in limits {
                 if let Some(limit) = limit {

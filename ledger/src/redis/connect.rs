@@ -29,7 +29,7 @@ pub(super) struct Lines {
 #[derive(Debug)]
 pub(super) struct Beat {
     /// Replicas alive, this one included.
-    pub(super) replicas: u64,
+    pub(super) alive: Vec<String>,
     /// From this replica's clock to the server's, in milliseconds.
     pub(super) offset_ms: i64,
     /// How wrong the offset may be: the server read its clock at an unknown moment of the call.
@@ -103,13 +103,13 @@ pub(super) async fn beat(
         call.arg(&heart.replicas_key).arg(&heart.epoch_key);
         call.arg(&heart.replica).arg(SILENT_MAX_MS).arg(REPLICAS_TTL_MS).arg(EPOCH_TTL_MS);
     };
-    let (replicas, seconds, micros, epoch): (u64, u64, u64, String) =
+    let (alive, seconds, micros, epoch): (Vec<String>, u64, u64, String) =
         scripts.heartbeat.call(line, 2, fill).await?;
     let half_ms = heart.clock.unix_ms().saturating_sub(before_ms) / 2;
     let server_ms = seconds * 1_000 + micros / 1_000;
     let offset_ms =
         i64::try_from(server_ms).unwrap_or(i64::MAX) - i64::try_from(before_ms + half_ms).unwrap_or(i64::MAX);
-    Ok(Beat { replicas, offset_ms, error_ms: half_ms + 1, epoch })
+    Ok(Beat { alive, offset_ms, error_ms: half_ms + 1, epoch })
 }
 
 /// The deadline of a call; its miss is an error like a broken connection.

@@ -7,9 +7,11 @@ use super::keys::Counter;
 use super::local::{After, Delta, Unsent, Window};
 use super::outage::Line;
 use super::probes::{Ended, PROBE_MS};
+use super::samples::{self, UnsentOfOne};
 use super::scripts::{Call, send_all};
 use super::{slots, spend};
 use crate::book::PROBATION_OUTLIVES_MS;
+use crate::samples::{Kind, Latency, Sizes};
 use redis::{RedisResult, Value};
 use std::sync::Arc;
 use std::time::Duration;
@@ -60,6 +62,7 @@ enum Load {
     Ended(Arc<str>, Ended),
     /// Is asked for again when it is due again.
     Renewal,
+    Samples(Vec<(Arc<str>, UnsentOfOne)>),
 }
 
 /// Writes what is unsent now. Nothing else may be read or written by the same line meanwhile, so that a view
@@ -97,6 +100,7 @@ fn pack(shared: &Shared, now_ms: u64) -> Vec<(Load, Call<'_>)> {
     let changes = local.take_unsent(now_ms);
     let cooldowns = local.unsent_cooldowns();
     let (ended, renewals) = (local.probes().take_ended(), local.probes().renewals(now_ms));
+    let samples = local.samples.take();
     drop(local);
 
     // A success that is untold came before the cooldown that is unsent, else it would not count. A right is given
@@ -132,6 +136,9 @@ fn pack(shared: &Shared, now_ms: u64) -> Vec<(Load, Call<'_>)> {
             packed.push((Load::Changes(members.to_vec()), call));
         }
     }
+    for deployments in samples.chunks(CALL_MEMBERS_MAX) {
+        packed.push((Load::Samples(deployments.to_vec()), appends(shared, deployments)));
+    }
     packed
 }
 
@@ -144,6 +151,21 @@ fn told(shared: &Shared, id: Arc<str>, ended: Ended, now_ms: u64) -> (Load, Call
     let args =
         vec![token, u8::from(succeeded).to_string(), age_ms.to_string(), PROBATION_OUTLIVES_MS.to_string()];
     (Load::Ended(id, ended), Call { script: &shared.scripts.probe_done, keys, args })
+}
+
+fn appends<'a>(shared: &'a Shared, deployments: &[(Arc<str>, UnsentOfOne)]) -> Call<'a> {
+    let (mut keys, mut args) = (Vec::new(), Vec::new());
+    for (id, unsent) in deployments {
+        if !unsent.latency.is_empty() {
+            keys.push(shared.keys.latency(id));
+            args.extend([Latency::KEPT.to_string(), samples::write(&unsent.latency)]);
+        }
+        if !unsent.sizes.is_empty() {
+            keys.push(shared.keys.sizes(id));
+            args.extend([Sizes::KEPT.to_string(), samples::write(&unsent.sizes)]);
+        }
+    }
+    Call { script: &shared.scripts.append, keys, args }
 }
 
 fn increments(shared: &Shared, ((minute, member), unsent): &(Window, Unsent)) -> Vec<(String, String)> {
@@ -188,6 +210,11 @@ fn put_back(shared: &Shared, load: Load, ran_nothing: bool) {
             }
         }
         Load::Ended(id, ended) => shared.local().probes().put_back(&id, ended),
-        Load::Cooldown { .. } | Load::Renewal => {}
+        Load::Samples(samples) if ran_nothing => {
+            let mut local = shared.local();
+            samples.into_iter().for_each(|(id, unsent)| local.samples.put_back(id, unsent));
+        }
+        // A sample more or less is of no matter, so one whose fate is unknown is not asked for again.
+        Load::Samples(_) | Load::Cooldown { .. } | Load::Renewal => {}
     }
 }

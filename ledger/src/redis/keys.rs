@@ -58,9 +58,24 @@ impl Keys {
         format!("{}deployment:{id}:probe", self.lead)
     }
 
+    /// `deployment:<id>:latency`, how fast its last calls were.
+    pub(super) fn latency(&self, id: &str) -> String {
+        format!("{}deployment:{id}:latency", self.lead)
+    }
+
+    /// `deployment:<id>:sizes`, how large its last calls were.
+    pub(super) fn sizes(&self, id: &str) -> String {
+        format!("{}deployment:{id}:sizes", self.lead)
+    }
+
     /// `onegate:replicas`, who lives.
     pub(super) fn replicas(&self) -> String {
         format!("{}onegate:replicas", self.lead)
+    }
+
+    /// `onegate:inflight:<replica>`, what runs there.
+    pub(super) fn in_flight(&self, replica: &str) -> String {
+        format!("{}onegate:inflight:{replica}", self.lead)
     }
 
     /// `onegate:epoch`, which another value replaces when the server has lost its memory.
@@ -136,6 +151,9 @@ mod tests {
         assert_eq!(keys.counter(Counter::Fails, &member, Minute::of(0)), "prod:abc:m:fails:00-00");
         assert_eq!(keys.cooldown("abc"), "prod:deployment:abc:cooldown");
         assert_eq!(keys.replicas(), "prod:onegate:replicas");
+        assert_eq!(keys.latency("abc"), "prod:deployment:abc:latency");
+        assert_eq!(keys.sizes("abc"), "prod:deployment:abc:sizes");
+        assert_eq!(keys.in_flight("r1"), "prod:onegate:inflight:r1");
         assert_eq!(keys.epoch(), "prod:onegate:epoch");
     }
 

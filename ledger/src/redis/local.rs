@@ -1,13 +1,17 @@
 //! What this replica knows by itself: a book of all that it did, and the part of it that Redis has not got yet.
 //! Both are bounded by the deployments and two minutes, however long Redis is away.
+use super::in_flight::Others;
 use super::probes::Probes;
+use super::samples::UnsentSamples;
 use super::share::{Seen, share};
 use crate::book::{Book, Counts, Settled};
 use crate::clock::Minute;
 use crate::ledger::{Cooldown, Cooling, Denial, Hold, Member, Outcome, Passed, Reserve, Reserved, Settle};
+use crate::samples::{Latency, Recent, Sizes};
 use std::collections::HashMap;
 use std::collections::hash_map::Entry;
 use std::sync::Arc;
+use tokio::time::Instant;
 
 /// Changes of one member's counters in one minute.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -102,6 +106,10 @@ pub(super) struct Local {
     probes: Probes,
     /// rpm and tpm as Redis last showed them.
     seen: HashMap<Window, (Seen, Seen)>,
+    /// What runs on other replicas.
+    pub(super) others: Others,
+    /// Samples that were not written yet.
+    pub(super) samples: UnsentSamples,
 }
 
 impl Local {
@@ -114,6 +122,13 @@ impl Local {
         self.book.prune(now_ms);
         self.book.charge(hold);
         self.probes.begin(hold, now_ms);
+    }
+
+    /// Counts a call that no limit binds. Redis gets it with the next flush.
+    pub(super) fn begin(&mut self, member: &Member, now_ms: u64) -> Hold {
+        let hold = self.book.begin(member, now_ms);
+        self.change(hold.minute, member, Delta { rpm: signed(hold.rpm), ..Delta::default() });
+        hold
     }
 
     /// The call has brought content; true if Redis should hear of it soon.
@@ -135,6 +150,7 @@ impl Local {
         let answered = settle.outcome == Outcome::Success && self.answered(&settle.hold, now_ms);
         let released = self.probes.release(&settle.hold, now_ms);
         self.book.settle(settle, now_ms);
+        self.samples.add(&settle.hold.member.id, &settle.sample);
         let Settled { unused, beyond, calls, fails } = Settled::of(settle);
         let Hold { member, minute, .. } = &settle.hold;
         self.change(*minute, member, Delta { tpm: -signed(unused), ..Delta::default() });
@@ -224,6 +240,32 @@ impl Local {
         Delta::of(self.book.counts(member, minute))
     }
 
+    /// Calls of a deployment that run, here and elsewhere.
+    pub(super) fn in_flight(&self, id: &str, now: Instant) -> u64 {
+        self.book.in_flight().of(id).saturating_add(self.others.of(id, now))
+    }
+
+    /// How fast and how large a deployment's last calls were.
+    pub(super) fn recent(&self, id: &str, now_ms: u64) -> (Recent<Latency>, Recent<Sizes>) {
+        self.book.samples.of(id, now_ms)
+    }
+
+    /// Takes over the samples as they lie in Redis, our own unsent ones after them.
+    pub(super) fn learn_samples(
+        &mut self,
+        id: &Arc<str>,
+        latency: Option<&str>,
+        sizes: Option<&str>,
+        now_ms: u64,
+    ) {
+        self.book.samples.learn(id, self.samples.with(id, latency, sizes), now_ms);
+    }
+
+    /// Calls that run here, by deployment.
+    pub(super) fn own_in_flight(&self) -> &HashMap<Arc<str>, u64> {
+        self.book.in_flight().all()
+    }
+
     pub(super) fn cooling(&self, id: &str, now_ms: u64) -> Option<&Cooling> {
         self.book.cooling(id, now_ms)
     }
@@ -276,7 +318,8 @@ impl Local {
     }
 
     pub(super) fn has_unsent(&self) -> bool {
-        !self.unsent.is_empty() || !self.cooldowns.is_empty() || self.probes.has_untold()
+        let has_reports = !self.cooldowns.is_empty() || self.probes.has_untold() || !self.samples.is_empty();
+        !self.unsent.is_empty() || has_reports
     }
 
     /// Hands out all unsent changes; those of windows that nobody reads any more are forgotten.
@@ -357,6 +400,7 @@ fn signed(count: u64) -> i64 {
 mod tests {
     use super::*;
     use crate::ledger::Want;
+    use crate::samples::Sample;
 
     const NOW_MS: u64 = 1_796_075_410_000;
 
@@ -374,7 +418,8 @@ mod tests {
     }
 
     fn admitted_by_share(mut local: Local, limit: u64, replicas: u64) -> usize {
-        let want = Want { member: member(), rpm_limit: Some(limit), tpm_limit: None, tpm_hold: 0 };
+        let want =
+            Want { member: member(), rpm_limit: Some(limit), tpm_limit: None, tpm_hold: 0, must_fit: false };
         let reserve = Reserve { wants: vec![want], ignore_cooldown: false };
         (0..100)
             .filter(|_| {
@@ -401,7 +446,8 @@ mod tests {
     fn what_redis_granted_is_taken_off_the_share() {
         let mut local = Local::default();
         local.granted(&hold(0), NOW_MS);
-        let want = Want { member: member(), rpm_limit: Some(2), tpm_limit: None, tpm_hold: 0 };
+        let want =
+            Want { member: member(), rpm_limit: Some(2), tpm_limit: None, tpm_hold: 0, must_fit: false };
         let reserve = Reserve { wants: vec![want], ignore_cooldown: false };
         let reserved = local.reserve_share(reserve, 2, NOW_MS);
         let passed = vec![(0, Denial::Share { wait_ms: 50_000 })];
@@ -413,7 +459,10 @@ mod tests {
         let mut local = Local::default();
         for _ in 0..1_000 {
             local.granted(&hold(10), NOW_MS);
-            local.settle(&Settle { hold: hold(10), tokens: 7, outcome: Outcome::Failure }, NOW_MS);
+            local.settle(
+                &Settle { hold: hold(10), tokens: 7, outcome: Outcome::Failure, sample: Sample::default() },
+                NOW_MS,
+            );
         }
         let unsent = local.take_unsent(NOW_MS);
         assert_eq!(unsent.len(), 1);

@@ -3,7 +3,7 @@
 use super::connect::{self, Beat, missed, within};
 use super::reason::reason;
 use super::tally::Counts;
-use super::{Shared, flush};
+use super::{Shared, flush, in_flight};
 use crate::ledger::OnOutage;
 use redis::{ErrorKind, RedisError, RedisResult};
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
@@ -204,8 +204,12 @@ async fn beat(shared: &Shared) -> RedisResult<()> {
         let beat = connect::beat(&mut lines.rest, &shared.scripts, &shared.heart);
         match within(shared.deadline, beat).await {
             Ok(beat) => {
+                let told = within(shared.deadline, in_flight::exchange(shared, &lines, &beat.alive)).await;
                 note(shared, beat);
-                shared.breaker.answered(Line::Rest);
+                match told {
+                    Ok(()) => shared.breaker.answered(Line::Rest),
+                    Err(error) => shared.breaker.doubt(Line::Rest, &error),
+                }
             }
             // Whatever refuses a beat refuses everything, so its kind does not matter.
             Err(_) => shared.breaker.missed(Line::Rest),
@@ -269,7 +273,8 @@ async fn check(shared: &Shared) -> RedisResult<Beat> {
 }
 
 fn note(shared: &Shared, beat: Beat) {
-    shared.breaker.replicas.store(beat.replicas, Ordering::Relaxed);
+    let replicas = u64::try_from(beat.alive.len()).unwrap_or(u64::MAX);
+    shared.breaker.replicas.store(replicas, Ordering::Relaxed);
     shared.correct_clock(beat.offset_ms, beat.error_ms);
     if shared.breaker.is_new_epoch(beat.epoch) {
         shared.local().write_again(shared.now_ms());

@@ -165,8 +165,8 @@ async fn call(
             call.arg(minute.index())
         };
         call.arg(&token).arg(PROBE_MS);
-        for (_, Want { rpm_limit, tpm_limit, tpm_hold, .. }) in wants {
-            call.arg(limit(*rpm_limit)).arg(limit(*tpm_limit)).arg(*tpm_hold);
+        for (_, want) in wants {
+            call.arg(limit(want.rpm_limit)).arg(limit(want.tpm_bound())).arg(want.tpm_hold);
         }
     };
     let mut line = lines.reserve.clone();

@@ -67,6 +67,7 @@ pub(super) struct Scripts {
     pub(super) spend_settle: Script,
     pub(super) slots_take: Script,
     pub(super) slots_keep: Script,
+    pub(super) append: Script,
 }
 
 impl Scripts {
@@ -83,6 +84,7 @@ impl Scripts {
             spend_settle: Script::new(include_str!("../../../lua/spend_settle.lua")),
             slots_take: Script::new(include_str!("../../../lua/slots_take.lua")),
             slots_keep: Script::new(include_str!("../../../lua/slots_keep.lua")),
+            append: Script::new(include_str!("../../../lua/append.lua")),
         }
     }
 
@@ -96,6 +98,7 @@ impl Scripts {
             &self.probe,
             &self.probe_done,
             &self.heartbeat,
+            &self.append,
             &self.spend_hold,
             &self.spend_renew,
             &self.spend_settle,

@@ -18,7 +18,7 @@ use tokio::time::{Instant, timeout};
 const FRESH: Duration = Duration::from_millis(100);
 /// Keys a command: a longer one would hold the server up for everybody.
 const COMMAND_KEYS_MAX: usize = 300;
-const KEYS_PER_MEMBER: usize = 7;
+const KEYS_PER_MEMBER: usize = 9;
 /// A group that nobody has asked for is forgotten after so long.
 const IDLE_MAX: Duration = Duration::from_secs(60);
 
@@ -149,8 +149,10 @@ async fn read(shared: &Shared, lines: &Lines, group: &Group) -> RedisResult<Snap
     for chunk in keys.chunks(COMMAND_KEYS_MAX) {
         pipeline.cmd("MGET").arg(chunk);
     }
-    let chunks: Vec<Vec<Option<String>>> = pipeline.query_async(&mut lines.rest.clone()).await?;
-    let values: Vec<Option<String>> = chunks.into_iter().flatten().collect();
+    // Bytes, for one value that is no text must not cost the others theirs.
+    let chunks: Vec<Vec<Option<Vec<u8>>>> = pipeline.query_async(&mut lines.rest.clone()).await?;
+    let text = |bytes: Option<Vec<u8>>| bytes.map(|bytes| String::from_utf8_lossy(&bytes).into_owned());
+    let values: Vec<Option<String>> = chunks.into_iter().flatten().map(text).collect();
     if values.len() != keys.len() {
         return Err(RedisError::from((ErrorKind::UnexpectedReturnType, "a read was answered in part")));
     }
@@ -159,7 +161,7 @@ async fn read(shared: &Shared, lines: &Lines, group: &Group) -> RedisResult<Snap
     let mut local = shared.local();
     let mut rows = Vec::with_capacity(ours.len());
     for ((member, ours), found) in group.members.iter().zip(ours).zip(values.chunks(KEYS_PER_MEMBER)) {
-        let [rpm, tpm, calls, fails, cooldown, trips, probe] = found else { continue };
+        let [rpm, tpm, calls, fails, cooldown, trips, probe, latency, sizes] = found else { continue };
         let [rpm, tpm, calls, fails] = [rpm, tpm, calls, fails].map(count);
         rows.push(Row {
             counts: Counts { rpm, tpm, calls, fails },
@@ -169,6 +171,7 @@ async fn read(shared: &Shared, lines: &Lines, group: &Group) -> RedisResult<Snap
         let cooling = cooldown.as_ref().map(|text| cooldown_value::read(text, read_at_ms));
         local.learn(&member.id, cooling, read_at_ms);
         local.learn_trips(&member.id, count(trips));
+        local.learn_samples(&member.id, latency.as_deref(), sizes.as_deref(), read_at_ms);
         local.saw(minute, member, (Some(rpm), Some(tpm)), ours);
     }
     Ok(Snapshot { members: group.members.clone(), minute, read_at, read_at_ms, rows })
@@ -177,7 +180,8 @@ async fn read(shared: &Shared, lines: &Lines, group: &Group) -> RedisResult<Snap
 fn keys_of(shared: &Shared, member: &Member, minute: Minute) -> [String; KEYS_PER_MEMBER] {
     let [rpm, tpm, calls, fails] = Counter::ALL.map(|counter| shared.keys.counter(counter, member, minute));
     let id = &member.id;
-    [rpm, tpm, calls, fails, shared.keys.cooldown(id), shared.keys.trips(id), shared.keys.probe(id)]
+    let (cooldown, trips, probe) = (shared.keys.cooldown(id), shared.keys.trips(id), shared.keys.probe(id));
+    [rpm, tpm, calls, fails, cooldown, trips, probe, shared.keys.latency(id), shared.keys.sizes(id)]
 }
 
 /// A counter's value. Others increase by floats, so a fraction is cut off.
@@ -191,17 +195,20 @@ fn answer(shared: &Shared, slot: &Slot, group: &Group) -> View {
     let minute = Minute::of(now_ms);
     let snapshot = slot.snapshot(group, minute);
     let is_away = shared.breaker.is_away();
+    let now = shared.clock.instant();
     let local = shared.local();
     let reading = |(index, member): (usize, &Member)| {
         let row =
             snapshot.as_ref().and_then(|snapshot| snapshot.rows.get(index)).copied().unwrap_or_default();
         let since = local.done(minute, member).minus(row.ours);
         let Counts { rpm, tpm, calls, fails } = since.apply(row.counts);
+        let in_flight = local.in_flight(&member.id, now);
         let cooldown = local.cooling(&member.id, now_ms).cloned();
         let trips = local.trips(&member.id, now_ms);
         // A try that somebody else began may have ended since the read; one that lasts shows in the next one.
         let probing = trips > 0 && (row.probing && !is_away || local.is_probing(&member.id));
-        Reading { rpm, tpm, calls, fails, cooldown, trips, probing }
+        let (latency, sizes) = local.recent(&member.id, now_ms);
+        Reading { rpm, tpm, calls, fails, in_flight, cooldown, trips, probing, latency, sizes }
     };
     let readings = group.members.iter().enumerate().map(reading).collect();
     View { minute, read_at_ms: snapshot.as_ref().map_or(now_ms, |snapshot| snapshot.read_at_ms), readings }

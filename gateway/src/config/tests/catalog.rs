@@ -2,7 +2,7 @@
 use super::super::{Environment, load_text};
 use super::golden::good;
 use super::{read, with_params};
-use crate::catalog::{Catalog, Deployment, Target, Upstream};
+use crate::catalog::{Catalog, Deployment, Target, TpmHold, Upstream};
 use ledger::OnOutage;
 use routing::{Names, Price, Strategy};
 use std::sync::Arc;
@@ -88,6 +88,8 @@ fn the_router_is_set_by_its_section_and_by_the_one_that_shares_its_keys() {
     assert_eq!((settings.num_retries, settings.max_fallbacks), (3, 1));
     assert_eq!((settings.retry_after, settings.cooldown), (seconds(1), seconds(7)));
     assert_eq!(settings.allowed_fails, Some(4));
+    assert_eq!(settings.tpm_hold, TpmHold::Expected);
+    assert_eq!(good("names.yaml").unwrap().catalog.settings.tpm_hold, TpmHold::Input);
     assert_eq!(settings.fallbacks["chat"], ["prov/x", "mock"]);
     assert_eq!(settings.fallbacks["*"], ["mock"]);
     assert_eq!(settings.default_fallbacks, ["chat", "mock"]);

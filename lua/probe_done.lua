@@ -1,7 +1,8 @@
 -- A call of a deployment on probation has come to something, or the right to try it is given back.
 --
 -- KEYS    [1] the deployment's cooldown  [2] its trips  [3] the probe
--- ARGV    [1] token to give back, or nothing  [2] 1 if the call succeeded, else 0
+-- ARGV    [1] token to give back, or nothing
+--         [2] 0 if no call succeeded, 1 if one did, 2 if the one that had the right did
 --         [3] ms since that call began  [4] ms that the trips outlive the cooldown
 -- answer  1 if the probation is over, else 0
 --
@@ -16,7 +17,8 @@ local holder = redis.call('GET', KEYS[3])
 -- decide
 local ours = ARGV[1] ~= '' and holder == ARGV[1]
 local ended_ms = tonumber(ARGV[4]) - trips_left_ms
-local over = ARGV[2] == '1' and not cooling and (ours or tonumber(ARGV[3]) <= ended_ms)
+local passed = ours and ARGV[2] == '2'
+local over = not cooling and (passed or (ARGV[2] ~= '0' and tonumber(ARGV[3]) <= ended_ms))
 
 -- write
 if over then

@@ -146,10 +146,13 @@ fn pack(shared: &Shared, now_ms: u64) -> Vec<(Load, Call<'_>)> {
 fn told(shared: &Shared, id: Arc<str>, ended: Ended, now_ms: u64) -> (Load, Call<'_>) {
     let keys = vec![shared.keys.cooldown(&id), shared.keys.trips(&id), shared.keys.probe(&id)];
     let token = ended.token.as_deref().unwrap_or_default().to_owned();
-    let (succeeded, began_ms) = (ended.success_began_ms.is_some(), ended.success_began_ms.unwrap_or(now_ms));
-    let age_ms = now_ms.saturating_sub(began_ms);
-    let args =
-        vec![token, u8::from(succeeded).to_string(), age_ms.to_string(), PROBATION_OUTLIVES_MS.to_string()];
+    let success = match ended.success_began_ms {
+        None => "0",
+        Some(_) if ended.passed => "2",
+        Some(_) => "1",
+    };
+    let age_ms = now_ms.saturating_sub(ended.success_began_ms.unwrap_or(now_ms));
+    let args = vec![token, success.to_owned(), age_ms.to_string(), PROBATION_OUTLIVES_MS.to_string()];
     (Load::Ended(id, ended), Call { script: &shared.scripts.probe_done, keys, args })
 }
 

@@ -30,6 +30,8 @@ pub(super) struct Ended {
     pub(super) token: Option<Arc<str>>,
     /// A call that began then has succeeded: the latest such.
     pub(super) success_began_ms: Option<u64>,
+    /// The call that had the right has succeeded.
+    pub(super) passed: bool,
     at_ms: u64,
 }
 
@@ -51,7 +53,8 @@ impl Probes {
     pub(super) fn succeed(&mut self, hold: &Hold, now_ms: u64) {
         self.stop(hold);
         let token = hold.probe.as_ref().map(|probe| Arc::clone(&probe.token));
-        self.end(&hold.member.id, Ended { token, success_began_ms: Some(hold.began_ms), at_ms: now_ms });
+        let (passed, success_began_ms) = (token.is_some(), Some(hold.began_ms));
+        self.end(&hold.member.id, Ended { token, success_began_ms, passed, at_ms: now_ms });
     }
 
     /// The try is over, whatever came of it; true if it was still under way.
@@ -59,7 +62,8 @@ impl Probes {
         let stopped = self.stop(hold);
         if let Some(token) = &stopped {
             let token = Some(Arc::clone(token));
-            self.end(&hold.member.id, Ended { token, success_began_ms: None, at_ms: now_ms });
+            let ended = Ended { token, success_began_ms: None, passed: false, at_ms: now_ms };
+            self.end(&hold.member.id, ended);
         }
         stopped.is_some()
     }
@@ -119,6 +123,7 @@ impl Probes {
             Entry::Occupied(mut standing) => {
                 let standing = standing.get_mut();
                 standing.success_began_ms = standing.success_began_ms.max(ended.success_began_ms);
+                standing.passed |= ended.passed;
                 standing.token = ended.token.or(standing.token.take());
             }
             Entry::Vacant(place) => {
@@ -174,5 +179,6 @@ mod tests {
         let (_, ended) = probes.take_ended().remove(0);
         assert_eq!(ended.success_began_ms, Some(NOW_MS));
         assert_eq!(ended.token.as_deref(), Some("t"));
+        assert!(!ended.passed, "the try came to nothing; who succeeded had no right to vouch for it");
     }
 }

@@ -11,8 +11,8 @@
 --
 -- Stages: u not sent (given back when its lease ends), s sent (charged then), e charged as an estimate: no longer a
 -- hold, remembered for the settling that may still come. `held` is at any time the sum of the amounts in u and s.
--- An id that is held already is held no more, and one that has ended not again: so a call of unknown outcome can be
--- asked once more, and one that arrives late does nothing.
+-- An id that is held already is held no more (only its stage may become s), and one that has ended not again: so a call
+-- of unknown outcome can be asked once more, and one that arrives late does nothing.
 local KEYS_EACH = 5
 local id = ARGV[2]
 
@@ -37,7 +37,7 @@ for i = 1, (#KEYS - 1) / KEYS_EACH do
     spent = tonumber(redis.call('GET', KEYS[key]) or 0),
     held = tonumber(redis.call('GET', KEYS[key + 1]) or 0),
     estimated = tonumber(redis.call('GET', KEYS[key + 2]) or 0),
-    is_held = redis.call('HEXISTS', KEYS[key + 3], id) == 1,
+    entry = redis.call('HGET', KEYS[key + 3], id),
     due = redis.call('ZRANGEBYSCORE', KEYS[key + 4], '-inf', whole(now_ms), 'LIMIT', 0, ARGV[6]),
     entries = {},
   }
@@ -63,7 +63,7 @@ for i, account in ipairs(accounts) do
       account.added = account.added + amount
     else
       account.gone[#account.gone + 1] = due_id
-      account.is_held = account.is_held and due_id ~= id
+      account.entry = due_id ~= id and account.entry
     end
     if stage == 's' or stage == 'u' then
       account.held = math.max(account.held - amount, 0)
@@ -71,7 +71,7 @@ for i, account in ipairs(accounts) do
   end
   account.spent = account.spent + account.added
   account.estimated = account.estimated + account.added
-  account.takes = not account.is_held and not has_ended
+  account.takes = not account.entry and not has_ended
   if refused == 0 and account.takes and account.limit >= 0 then
     local used = account.spent + account.held
     local fits = used < account.limit
@@ -110,6 +110,11 @@ for _, account in ipairs(accounts) do
     account.held = account.held + account.amount
     redis.call('HSET', account.holds_key, id, whole(account.amount) .. ':' .. ARGV[4])
     redis.call('ZADD', account.due_key, whole(now_ms + tonumber(ARGV[3])), id)
+  end
+  local amount_unsent = string.match(account.entry or '', '^(%d+):u$')
+  if amount_unsent and ARGV[4] == 's' then
+    redis.call('HSET', account.holds_key, id, amount_unsent .. ':s')
+    redis.call('ZADD', account.due_key, 'GT', whole(now_ms + tonumber(ARGV[3])), id)
   end
   if takes or #account.charged > 0 then
     arm(account.holds_key, account.kept_ms)

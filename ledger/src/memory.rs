@@ -101,9 +101,9 @@ impl Ledger for MemoryLedger {
     }
 
     async fn spendings(&self, accounts: &[Account]) -> Vec<Spending> {
-        let mut spends = self.spends();
-        spends.prune(self.now_ms());
-        accounts.iter().map(|account| spends.spending(account)).collect()
+        let (mut spends, now_ms) = (self.spends(), self.now_ms());
+        spends.prune(now_ms);
+        accounts.iter().map(|account| spends.stands(account, now_ms)).collect()
     }
 
     async fn take_slot(&self, ask: TakeSlot) -> TakenSlot {

@@ -37,6 +37,19 @@ async fn the_shared_ledger_answers_as_written() {
     }
 }
 
+#[tokio::test]
+async fn a_shared_ledger_that_asks_for_each_scope_alone_answers_as_written() {
+    for (path, text) in scenarios() {
+        let world = World::new();
+        let ledger = world.ledger(PATIENT).await;
+        ledger.ask_scopes_apart();
+        let played = scenario::play(&text, &*ledger, async |by| world.advance(&ledger, by).await).await;
+        if let Err(error) = played {
+            panic!("{}: {error}", path.display());
+        }
+    }
+}
+
 async fn play_embedded(text: &str) -> Result<usize, scenario::ScenarioError> {
     let clock = Arc::new(ManualClock::at(START_MS));
     let ledger = MemoryLedger::new(clock.clone());

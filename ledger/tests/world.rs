@@ -1,8 +1,9 @@
 //! What the tests share: members, wants, ledgers on a held clock, and moving time on a real server.
 use crate::redis_server::RedisServer;
 use ledger::{
-    Clock, Cooldown, Group, Hold, Ledger, ManualClock, Member, OnOutage, RedisLedger, RedisSettings, Reserve,
-    Reserved, Status, Want,
+    Account, Claim, Clock, Cooldown, Fit, Group, HeldSpend, Hold, HoldSpend, Ledger, ManualClock, Member,
+    MicroDollars, OnOutage, RedisLedger, RedisSettings, Reserve, Reserved, SpendHold, Spending, Status,
+    TakeSlot, Want,
 };
 use redis::aio::MultiplexedConnection;
 use std::sync::{Arc, Mutex};
@@ -94,12 +95,21 @@ impl World {
 
     /// Moves the held clock, and the server's keys with it, less what has passed for them by themselves.
     pub(crate) async fn advance(&self, ledger: &RedisLedger, by: Duration) {
+        self.advance_over(&mut self.server.connection().await, ledger, by).await;
+    }
+
+    /// The same over a connection that is there, for those who move time often.
+    pub(crate) async fn advance_over(
+        &self,
+        redis: &mut MultiplexedConnection,
+        ledger: &RedisLedger,
+        by: Duration,
+    ) {
         ledger.drain().await;
         let now = self.clock.instant();
         let passed = now - std::mem::replace(&mut *self.aged_at.lock().unwrap(), now);
         let by_ms = u64::try_from(by.saturating_sub(passed).as_millis()).unwrap();
-        let mut redis = self.server.connection().await;
-        redis::cmd("EVAL").arg(AGE).arg(0).arg(by_ms).exec_async(&mut redis).await.unwrap();
+        redis::cmd("EVAL").arg(AGE).arg(0).arg(by_ms).exec_async(redis).await.unwrap();
         self.clock.advance(by);
     }
 }
@@ -170,4 +180,42 @@ impl Wire {
     pub(crate) fn cut(&self) {
         self.cut.send_modify(|cuts| *cuts += 1);
     }
+}
+
+/// An account without a window.
+pub(crate) fn account(scope: &str) -> Account {
+    Account { scope: scope.into(), window: None }
+}
+
+pub(crate) fn claim(scope: &str, limit: u64, amount: u64) -> Claim {
+    let [limit, amount] = [limit, amount].map(MicroDollars::new);
+    Claim { account: account(scope), limit: Some(limit), amount }
+}
+
+pub(crate) fn hold_spend(id: &str, claims: &[Claim]) -> HoldSpend {
+    HoldSpend {
+        id: id.into(),
+        claims: claims.to_vec(),
+        fit: Fit::Below,
+        lease_ms: 60_000,
+        on_outage: OnOutage::Local,
+    }
+}
+
+pub(crate) fn held(answer: HeldSpend) -> SpendHold {
+    match answer {
+        HeldSpend::Granted { hold, .. } => hold,
+        HeldSpend::Refused(_) | HeldSpend::Away => panic!("not granted: {answer:?}"),
+    }
+}
+
+/// Spent, held, estimated.
+pub(crate) async fn figures(ledger: &dyn Ledger, scope: &str) -> [u64; 3] {
+    let spendings = ledger.spendings(&[account(scope)]).await;
+    let Spending { spent, held, estimated } = spendings[0];
+    [spent, held, estimated].map(MicroDollars::micros)
+}
+
+pub(crate) fn take_slot(scope: &str, max: u64, lease: &str) -> TakeSlot {
+    TakeSlot { scope: scope.into(), max, lease: lease.into(), on_outage: OnOutage::Local }
 }

@@ -150,7 +150,7 @@ impl Spends {
                 purse.insert(&ask.id, Entry { amount: claim.amount, stage: Stage::Unsent, due_ms });
             }
         }
-        let spendings = hold.claims.iter().map(|claim| self.spending(&claim.account)).collect();
+        let spendings = hold.claims.iter().map(|claim| self.stands(&claim.account, now_ms)).collect();
         HeldSpend::Granted { hold, spendings }
     }
 
@@ -175,7 +175,7 @@ impl Spends {
     /// Ends a hold, at what its call cost. An end that was told before changes nothing.
     pub(crate) fn end(&mut self, hold: &SpendHold, cost: MicroDollars, now_ms: u64) {
         self.prune(now_ms);
-        if self.has_ended(hold, now_ms) {
+        if self.has_ended(hold, now_ms) || hold.kept(now_ms).next().is_none() {
             return;
         }
         for (claim, kept_ms) in hold.kept(now_ms) {
@@ -183,13 +183,20 @@ impl Spends {
         }
         if let Some(first) = hold.claims.first() {
             let ended = self.ended.entry((first.account.clone(), Minute::of(hold.taken_at_ms))).or_default();
+            if ended.until_ms <= now_ms {
+                ended.ids.clear();
+            }
             ended.ids.insert(hold.id.clone());
             ended.until_ms = ended.until_ms.max(now_ms.saturating_add(ENDED_KEPT_MS));
         }
     }
 
-    /// What an account stands at.
-    pub(crate) fn spending(&self, account: &Account) -> Spending {
+    /// What an account stands at; nothing once its window is long gone.
+    pub(crate) fn stands(&self, account: &Account, now_ms: u64) -> Spending {
+        account.kept_ms(now_ms).map(|_| self.spending(account)).unwrap_or_default()
+    }
+
+    fn spending(&self, account: &Account) -> Spending {
         self.purses.get(account).map(|purse| purse.spending).unwrap_or_default()
     }
 

@@ -233,16 +233,8 @@ fn acknowledge(
     let mut unsent = shared.spends.unsent();
     for (owner, answer) in answers {
         let Some(change) = changes.get(owner) else { continue };
-        match answer.and_then(|value| Ok(Vec::<i64>::from_redis_value(value)?)) {
-            Ok(figures) => {
-                if let (What::Take { .. } | What::End { .. } | What::Sum, Some((_, found))) =
-                    (change.what, read(&figures))
-                    && found.len() == change.hold.kept(now_ms).count()
-                {
-                    let accounts = change.hold.kept(now_ms).map(|(claim, _)| &claim.account);
-                    unsent.saw(accounts.zip(&found), now_ms);
-                }
-            }
+        match answer {
+            Ok(answer) => see(&mut unsent, change, answer, now_ms),
             Err(error) => {
                 let lasts = !error.is_unrecoverable_error() && !error.code().is_some_and(refuses_everything);
                 if lasts {
@@ -263,6 +255,18 @@ fn acknowledge(
     match refused {
         Some(error) => shared.breaker.doubt(Line::Rest, &error),
         None => shared.breaker.answered(Line::Rest),
+    }
+}
+
+/// A call that took or ended a hold tells what its accounts stand at.
+fn see(unsent: &mut Unsent, change: &Change, answer: Value, now_ms: u64) {
+    if matches!(change.what, What::Renew { .. }) {
+        return;
+    }
+    let figures = Vec::<i64>::from_redis_value(answer).unwrap_or_default();
+    // Of scopes that were asked apart each answer tells a part only.
+    if let Some((_, found)) = read(&figures).filter(|(_, found)| found.len() == change.hold.claims().len()) {
+        unsent.saw(change.hold.claims().iter().map(|claim| &claim.account).zip(&found), now_ms);
     }
 }
 

@@ -45,8 +45,7 @@ impl Stand {
         let text = String::from_utf8_lossy(&output.stdout);
         let said = String::from_utf8_lossy(&output.stderr);
         assert!(output.status.success(), "{text}{said}");
-        let served = text.lines().last().and_then(|line| serde_json::from_str(line).ok());
-        served.unwrap_or_else(|| panic!("no list in: {text}{said}"))
+        serde_json::from_str(text.lines().last().unwrap_or_default()).expect("its last line is a list")
     }
 
     /// Asks the gateway so often; the statuses.
@@ -75,7 +74,7 @@ impl Stand {
                 let value = self.redis.command(&format!("GET {key}"));
                 let value = value.lines().nth(1).and_then(|text| text.trim().parse().ok());
                 let name = key.rsplit_once(':').unwrap().0.to_owned();
-                (name, value.unwrap_or_else(|| panic!("{key} is no whole number")))
+                (name, value.expect("a counter is a whole number"))
             })
             .collect();
         counters.sort();

@@ -46,7 +46,7 @@ pub(super) async fn check(
         match error.kind() {
             _ if error.code() == Some("NOAUTH") => return Err(error),
             ErrorKind::Server(ServerErrorKind::NoPerm) if is_about_keys(&error) => {
-                add(&mut patterns, pattern)
+                add(&mut patterns, pattern);
             }
             ErrorKind::Server(ServerErrorKind::NoPerm) => add(&mut commands, name),
             _ if takes_no_writes(&error) => refused = refused.or(Some(reason(&error))),

@@ -221,14 +221,15 @@ impl Server {
             .stdout(Stdio::null())
             .spawn()
             .expect("taskset and redis-server");
+        // From here on dropping it ends the process.
+        let server = Self { child, port };
         let client = redis::Client::open(format!("redis://127.0.0.1:{port}/")).unwrap();
-        for _ in 0..200 {
-            if client.get_connection().is_ok() {
-                return Self { child, port };
-            }
+        let answers = (0..200).any(|_| {
             std::thread::sleep(Duration::from_millis(20));
-        }
-        panic!("redis-server did not begin to answer");
+            client.get_connection().is_ok()
+        });
+        assert!(answers, "redis-server did not begin to answer");
+        server
     }
 }
 

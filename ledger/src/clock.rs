@@ -76,7 +76,9 @@ impl Minute {
     /// `HH-MM`, as it stands in key names. It repeats daily; the keys' time to live of 60 s keeps days apart.
     #[must_use]
     pub fn hh_mm(self) -> String {
-        format!("{:02}-{:02}", self.0 / 60 % 24, self.0 % 60)
+        let (hours, minutes) = (self.0 / 60 % 24, self.0 % 60);
+        let digit = |n: u64| char::from(b"0123456789"[usize::try_from(n % 10).unwrap_or(0)]);
+        String::from_iter([digit(hours / 10), digit(hours), '-', digit(minutes / 10), digit(minutes)])
     }
 
     /// Milliseconds from `unix_ms` until this minute has ended; 0 if it has.

@@ -40,12 +40,13 @@ impl Keys {
     /// `<id>:<model>:<counter>:<HH-MM>`, an integer that lives 60 s.
     pub(super) fn counter(&self, counter: Counter, member: &Member, minute: Minute) -> String {
         let Member { id, model } = member;
-        format!("{}{id}:{model}:{}:{}", self.lead, counter.name(), minute.hh_mm())
+        // Joined, not formatted: nine of these are made for a reservation, and formatting costs three times as much.
+        [&*self.lead, id, ":", model, ":", counter.name(), ":", &minute.hh_mm()].concat()
     }
 
     /// `deployment:<id>:cooldown`, there while the deployment is out.
     pub(super) fn cooldown(&self, id: &str) -> String {
-        format!("{}deployment:{id}:cooldown", self.lead)
+        [&*self.lead, "deployment:", id, ":cooldown"].concat()
     }
 
     /// `deployment:<id>:trips`, how often it failed in a row: there while it is out or on probation.

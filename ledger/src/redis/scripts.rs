@@ -41,8 +41,9 @@ impl Script {
     }
 
     fn by_sha(&self, keys: usize) -> Cmd {
-        let mut call = redis::cmd("EVALSHA");
-        call.arg(&self.sha).arg(keys);
+        // Room for as many arguments as keys, so that filling it seldom grows it.
+        let mut call = Cmd::with_capacity(3 + 2 * keys, 64 + 64 * keys);
+        call.arg("EVALSHA").arg(&self.sha).arg(keys);
         call
     }
 

@@ -8,8 +8,10 @@
 mod cooldowns;
 mod counters;
 mod exactness;
+mod fleet;
 mod model;
 mod outages;
+mod proofs;
 mod redis_server;
 mod scenarios;
 mod world;

@@ -157,7 +157,9 @@ impl Case<'_> {
             let Some(window) = &told.granted else { continue };
             let (range, used) = ranges.entry(window.clone()).or_default();
             if faults.unknown {
-                range.change(1, charges.is_empty() && self.is_unwritten(told.replica, told.ended_ms));
+                // A share's slot comes to Redis as a report, so it may be lost like one.
+                let may_be_lost = faults.lossy || self.is_unwritten(told.replica, told.ended_ms);
+                range.change(1, charges.is_empty() && may_be_lost);
             } else if charges.is_empty() {
                 range.change(1, false);
             }

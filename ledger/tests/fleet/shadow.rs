@@ -5,8 +5,8 @@ use super::evidence::{Found, Invariant};
 use super::monitor::{Act, Execution};
 use std::collections::{BTreeMap, HashMap};
 
-/// Redis ends a key by its own clock, which the monitor's times follow within so much.
-const CLOCK_ERROR_US: u64 = 5_000;
+/// Redis counts in milliseconds.
+const CLOCK_ERROR_US: u64 = 2_000;
 const COUNTER_TTL_MS_MAX: u64 = 60_000;
 const MINUTE_US: u64 = 60_000_000;
 /// The correction of a replica's clock errs by half a round trip, and a call takes a moment to arrive.
@@ -32,7 +32,38 @@ impl Counter {
 #[derive(Debug, Clone, Default)]
 struct Key {
     number: i64,
-    ends_us: Option<u64>,
+    ends: Option<End>,
+}
+
+/// When a key ends. Redis reads its clock when it begins a command and the monitor's when it tells of it, and a
+/// loaded machine may halt it between; so all that is known is the time of the command before and its own.
+#[derive(Debug, Clone, Copy)]
+struct End {
+    earliest_us: u64,
+    latest_us: u64,
+}
+
+/// What the monitor knows of a command's time.
+#[derive(Debug, Clone, Copy)]
+struct Moment {
+    after_us: u64,
+    before_us: u64,
+}
+
+impl Moment {
+    fn plus(self, length_ms: u64) -> End {
+        let length_us = length_ms * 1_000;
+        let earliest_us = (self.after_us + length_us).saturating_sub(CLOCK_ERROR_US);
+        End { earliest_us, latest_us: self.before_us + length_us + CLOCK_ERROR_US }
+    }
+
+    fn surely_before(self, end: End) -> bool {
+        self.before_us < end.earliest_us
+    }
+
+    fn surely_after(self, end: End) -> bool {
+        self.after_us > end.latest_us
+    }
 }
 
 /// A slot that the reserve script took.
@@ -59,6 +90,7 @@ pub(crate) struct Shadow {
     pub(crate) given_back: BTreeMap<Counter, i64>,
     pub(crate) found: Vec<Found>,
     pub(crate) executions: usize,
+    last_us: Option<u64>,
 }
 
 impl Shadow {
@@ -81,54 +113,47 @@ impl Shadow {
         shadow
     }
 
-    /// A counter as it must stand now; none if it has ended or will within a moment.
+    /// A counter as it must stand at a time after all acts; none if it has ended or will within a moment.
     pub(crate) fn number(&self, key: &str, at_us: u64) -> Option<i64> {
-        self.keys.get(key).filter(|key| lives(key, at_us + CLOCK_ERROR_US)).map(|key| key.number)
+        let at = Moment { after_us: at_us, before_us: at_us };
+        self.keys.get(key).filter(|key| stands(key, at)).map(|key| key.number)
     }
 
     fn execute(&mut self, execution: &Execution) {
         self.executions += 1;
-        let at_us = execution.at_us;
+        let before_us = execution.at_us;
+        let at = Moment { after_us: self.last_us.replace(before_us).unwrap_or(before_us), before_us };
         let script = execution.words.get(1);
         let is_script = execution.words[0].to_ascii_uppercase().starts_with("EVAL");
         let reserves = is_script && (script == Some(&self.reserve.0) || script == Some(&self.reserve.1));
-        self.end_keys(execution);
+        self.end_keys(execution, at);
         if reserves {
-            self.judge_reservation(execution);
+            self.judge_reservation(execution, at);
         }
         let whole = [execution.words.clone()];
         let commands = if is_script { &execution.inner[..] } else { &whole[..] };
-        let mut touched = Vec::new();
-        for words in commands {
-            if let Some(key) = self.apply(words, at_us) {
-                touched.push(key);
-            }
-        }
+        let touched: Vec<String> = commands.iter().filter_map(|words| self.apply(words, at)).collect();
         // A plain SET is the prover's own, which plants keys without a time to live.
         for key in touched.iter().filter(|_| is_script) {
-            if self.keys.get(key).is_some_and(|key| key.ends_us.is_none()) {
+            if self.keys.get(key).is_some_and(|key| key.ends.is_none()) {
                 self.find(Invariant::I2, format!("{key} was left without a time to live by its script"));
             }
         }
     }
 
     /// Ends what has ended. In the moment where the clocks do not tell, a key that gets a time to live is new.
-    fn end_keys(&mut self, execution: &Execution) {
-        let at_us = execution.at_us;
-        let armed: Vec<&String> = execution
-            .inner
-            .iter()
-            .filter(|words| words[0].eq_ignore_ascii_case("PEXPIRE"))
-            .filter_map(|words| words.get(1))
-            .collect();
+    fn end_keys(&mut self, execution: &Execution, at: Moment) {
+        let arms = |words: &&Vec<String>| words[0].eq_ignore_ascii_case("PEXPIRE");
+        let armed: Vec<&String> =
+            execution.inner.iter().filter(arms).filter_map(|words| words.get(1)).collect();
         self.keys.retain(|name, key| {
-            let Some(ends_us) = key.ends_us else { return true };
-            let in_doubt = at_us.abs_diff(ends_us) <= CLOCK_ERROR_US;
-            if in_doubt { !armed.contains(&name) } else { at_us < ends_us }
+            let Some(end) = key.ends else { return true };
+            let is_new = !at.surely_before(end) && armed.contains(&name);
+            !at.surely_after(end) && !is_new
         });
     }
 
-    fn judge_reservation(&mut self, execution: &Execution) {
+    fn judge_reservation(&mut self, execution: &Execution, at: Moment) {
         let raised = |words: &&Vec<String>| words[0].eq_ignore_ascii_case("INCRBY") && words.len() > 2;
         let mut slot: Option<Counter> = None;
         for words in execution.inner.iter().filter(raised) {
@@ -142,10 +167,10 @@ impl Shadow {
                 self.find(Invariant::I1, text);
             }
             if counter.kind == "rpm" {
-                self.judge_minute(&counter, execution.at_us);
+                self.judge_minute(&counter, at.before_us);
                 slot = Some(counter);
             } else if let Some(slot) = slot.take() {
-                let cooled = self.cools(&slot.id, execution.at_us);
+                let cooled = self.cools(&slot.id, at);
                 let charge = Charge { id: slot.id, minute: slot.minute, cooled };
                 self.charges.entry(amount).or_default().push(charge);
             }
@@ -166,13 +191,12 @@ impl Shadow {
         }
     }
 
-    fn cools(&self, id: &str, at_us: u64) -> bool {
-        let cooldown = self.keys.get(&format!("deployment:{id}:cooldown"));
-        cooldown.is_some_and(|key| lives(key, at_us + CLOCK_ERROR_US))
+    fn cools(&self, id: &str, at: Moment) -> bool {
+        self.keys.get(&format!("deployment:{id}:cooldown")).is_some_and(|key| stands(key, at))
     }
 
     /// Does what Redis does, and answers the key that was written.
-    fn apply(&mut self, words: &[String], at_us: u64) -> Option<String> {
+    fn apply(&mut self, words: &[String], at: Moment) -> Option<String> {
         let key = words.get(1)?.clone();
         let number = |at: usize| words.get(at).and_then(|word| word.parse::<i64>().ok());
         match words[0].to_ascii_uppercase().as_str() {
@@ -180,8 +204,8 @@ impl Shadow {
             "DECRBY" => self.add(&key, -number(2)?),
             "INCR" => self.add(&key, 1),
             "DECR" => self.add(&key, -1),
-            "SET" => self.set(&key, words, at_us),
-            "PEXPIRE" => self.arm(&key, u64::try_from(number(2)?).unwrap_or(0), at_us),
+            "SET" => self.set(&key, words, at),
+            "PEXPIRE" => self.arm(&key, u64::try_from(number(2)?).unwrap_or(0), at),
             "DEL" => {
                 self.keys.remove(&key);
             }
@@ -212,25 +236,23 @@ impl Shadow {
         }
     }
 
-    fn set(&mut self, name: &str, words: &[String], at_us: u64) {
-        let option = |option: &str| words.iter().position(|word| word.eq_ignore_ascii_case(option));
-        let length_us = option("PX").map(|at| words[at + 1].parse::<u64>().unwrap() * 1_000);
-        let ends_us = length_us.map(|length_us| at_us + length_us);
+    fn set(&mut self, name: &str, words: &[String], at: Moment) {
+        let option = words.iter().position(|word| word.eq_ignore_ascii_case("PX"));
+        let ends = option.map(|option| at.plus(words[option + 1].parse().unwrap()));
         let number = words[2].parse().unwrap_or(0);
-        let before = self.keys.insert(name.to_owned(), Key { number, ends_us }).and_then(|key| key.ends_us);
-        let is_cooldown = name.ends_with(":cooldown");
-        if let (true, Some(before), Some(ends_us)) = (is_cooldown, before, ends_us)
-            && ends_us + CLOCK_ERROR_US < before
+        let before = self.keys.insert(name.to_owned(), Key { number, ends }).and_then(|key| key.ends);
+        if let (true, Some(before), Some(ends)) = (name.ends_with(":cooldown"), before, ends)
+            && ends.latest_us < before.earliest_us
         {
-            let by_ms = (before - ends_us) / 1_000;
+            let by_ms = (before.earliest_us - ends.latest_us) / 1_000;
             self.find(Invariant::I4, format!("the end of {name} moved {by_ms} ms earlier"));
         }
     }
 
-    fn arm(&mut self, name: &str, length_ms: u64, at_us: u64) {
+    fn arm(&mut self, name: &str, length_ms: u64, at: Moment) {
         let is_counter = Counter::of(name).is_some();
         let Some(key) = self.keys.get_mut(name) else { return };
-        let had_one = key.ends_us.replace(at_us + length_ms * 1_000).is_some();
+        let had_one = key.ends.replace(at.plus(length_ms)).is_some();
         if is_counter && had_one {
             self.find(Invariant::I2, format!("the time to live of {name} was renewed"));
         }
@@ -244,8 +266,8 @@ impl Shadow {
     }
 }
 
-fn lives(key: &Key, at_us: u64) -> bool {
-    key.ends_us.is_none_or(|ends_us| at_us < ends_us)
+fn stands(key: &Key, at: Moment) -> bool {
+    key.ends.is_none_or(|end| at.surely_before(end))
 }
 
 /// The UTC minute, as key names have it.

@@ -1,5 +1,6 @@
 //! Redis loses scripts, connections and its memory while replicas work.
 use super::{PATIENT_MS, Run, STRICT_MS, holds};
+use crate::fleet::Fleet;
 use crate::fleet::event::Mix;
 use ledger::{Clock, SystemClock};
 use rand::rngs::StdRng;
@@ -37,7 +38,7 @@ pub(super) fn scripts_are_flushed(run: Run) {
         flushes += 1;
     });
     let figures = holds(&fleet.finish(), run);
-    assert!(flushes > 200, "{flushes} flushes");
+    assert!(flushes > 50, "{flushes} flushes");
     assert_eq!((figures.by_share, figures.twice), (0, 0), "{figures:?}");
 }
 
@@ -50,7 +51,14 @@ pub(super) fn connections_are_killed(run: Run) {
         kills += usize::from(cut_a_connection(&mut redis, &mut dice));
     });
     holds(&fleet.finish(), run);
-    assert!(kills > 50, "{kills} kills");
+    assert!(kills > 20, "{kills} kills");
+}
+
+/// Until all have found Redis again and written what they kept: a report of unknown outcome is asked for once more,
+/// and one that fails twice is lost.
+fn settle_down(fleet: &Fleet) {
+    fleet.all_have_beaten();
+    std::thread::sleep(Duration::from_millis(250));
 }
 
 pub(super) fn redis_freezes(run: Run) {
@@ -60,10 +68,11 @@ pub(super) fn redis_freezes(run: Run) {
     let mut fleet = run.fleet(STRICT_MS, USUAL);
     fleet.faults.unknown = true;
     let mut dice = StdRng::seed_from_u64(run.seed);
-    again_and_again(run.lasts(), Duration::from_millis(400), || {
+    again_and_again(run.lasts(), Duration::ZERO, || {
         fleet.server.freeze();
-        std::thread::sleep(Duration::from_millis(dice.random_range(20..400)));
+        std::thread::sleep(Duration::from_millis(dice.random_range(20..500)));
         fleet.server.thaw();
+        settle_down(&fleet);
     });
     let figures = holds(&fleet.finish(), run);
     assert!(figures.by_share > 0, "the shares were never needed: {figures:?}");
@@ -76,11 +85,10 @@ pub(super) fn redis_loses_its_memory(run: Run, times: u32) {
     fleet.faults.unknown = true;
     let mut dice = StdRng::seed_from_u64(run.seed);
     for _ in 0..times {
-        std::thread::sleep(Duration::from_millis(600));
+        std::thread::sleep(Duration::from_millis(dice.random_range(0..800)));
         fleet.restart_redis(Duration::from_millis(dice.random_range(0..500)));
-        std::thread::sleep(Duration::from_millis(dice.random_range(0..1_500)));
+        settle_down(&fleet);
     }
-    fleet.all_have_beaten();
     holds(&fleet.finish(), run);
 }
 

@@ -2,8 +2,10 @@
 mod bad_input;
 mod chat;
 mod cli;
+mod endurance;
 mod limits;
 mod outage;
+mod round_trips;
 mod secrets;
 mod startup;
 

@@ -26,7 +26,7 @@ local trips_ms = math.max(left_ms, length_ms) + tonumber(ARGV[4])
 if extends then
   redis.call('SET', KEYS[1], ARGV[1], 'PX', ARGV[2])
 end
-if trips and type(redis.pcall('INCR', KEYS[2])) ~= 'number' then
+if trips and type(redis.pcall('INCRBY', KEYS[2], 1)) ~= 'number' then
   redis.call('SET', KEYS[2], '1', 'PX', string.format('%.0f', trips_ms))
 end
 if probation and trips_left_ms < trips_ms then

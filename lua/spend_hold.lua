@@ -26,7 +26,7 @@ if now_ms < 0 then
   local time = redis.call('TIME')
   now_ms = time[1] * 1000 + math.floor(time[2] / 1000)
 end
-local has_ended = redis.call('SISMEMBER', KEYS[1], id) == 1
+local has_ended = redis.call('HEXISTS', KEYS[1], id) == 1
 local accounts = {}
 for i = 1, (#KEYS - 1) / KEYS_EACH do
   local key, arg = KEYS_EACH * (i - 1) + 2, 3 * (i - 1) + 8

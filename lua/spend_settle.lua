@@ -23,7 +23,7 @@ local function number_at(key)
 end
 
 -- read
-local has_ended = redis.call('SISMEMBER', KEYS[1], id) == 1
+local has_ended = redis.call('HEXISTS', KEYS[1], id) == 1
 local accounts = {}
 for i = 1, (#KEYS - 1) / KEYS_EACH do
   local key, arg = KEYS_EACH * (i - 1) + 2, 2 * (i - 1) + 3
@@ -93,7 +93,7 @@ for _, account in ipairs(accounts) do
   answer[#answer + 1] = account.estimated or 0
 end
 if not has_ended then
-  redis.call('SADD', KEYS[1], id)
+  redis.call('HSET', KEYS[1], id, '1')
   arm(KEYS[1], tonumber(ARGV[2]))
 end
 return answer

@@ -3,10 +3,12 @@ mod bad_input;
 mod chat;
 mod cli;
 mod durability;
+mod endurance;
 mod limits;
 mod load;
 mod outage;
 mod probation;
+mod round_trips;
 mod secrets;
 mod startup;
 

@@ -276,3 +276,27 @@ async fn what_another_replica_has_used_up_is_not_admitted_again_while_redis_is_a
         assert!(!asked(ledger, "dep-a", 30).await);
     }
 }
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn the_first_that_finds_an_empty_redis_does_not_believe_to_be_alone() {
+    let mut world = World::new();
+    let replicas = pair(&world).await;
+    world.server.kill();
+    for replica in &replicas {
+        becomes(replica, Status::Away).await;
+    }
+    world.server.restart();
+    for replica in &replicas {
+        becomes(replica, Status::Shared).await;
+    }
+    // Before the first has had time to beat again and to be told of the second.
+    world.server.kill();
+    let mut granted = [0, 0];
+    for (granted, replica) in granted.iter_mut().zip(&replicas) {
+        becomes(replica, Status::Away).await;
+        for _ in 0..20 {
+            *granted += usize::from(asked(replica, "dep-a", 10).await);
+        }
+    }
+    assert_eq!(granted, [5, 5]);
+}

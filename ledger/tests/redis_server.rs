@@ -21,7 +21,7 @@ impl RedisServer {
         // Between asking for a free port and taking it, somebody else may have taken it.
         for _ in 0..20 {
             let port = free_port();
-            if let Some(child) = spawn(port, &folder) {
+            if let Some(child) = spawn(port, &folder, &[]) {
                 return Self { child, port, folder };
             }
         }
@@ -52,7 +52,28 @@ impl RedisServer {
 
     /// Starts again on the same port, empty.
     pub(crate) fn restart(&mut self) {
-        self.child = spawn(self.port, &self.folder).expect("redis-server does not take its old port again");
+        self.child =
+            spawn(self.port, &self.folder, &[]).expect("redis-server does not take its old port again");
+    }
+
+    /// Starts again, empty, and lets nobody in but the prover until [`Self::open_door`].
+    pub(crate) fn restart_behind_a_door(&mut self) {
+        let closed = ["--user", "default", "off", "nopass", "~*", "&*", "+@all"];
+        self.child =
+            spawn(self.port, &self.folder, &closed).expect("redis-server does not take its old port again");
+    }
+
+    pub(crate) fn open_door(&self) {
+        redis::cmd("ACL").arg(&["SETUSER", "default", "on"]).exec(&mut self.prover()).unwrap();
+    }
+
+    /// A blocking connection that is let in always, and named so that nobody who kills connections takes it for a
+    /// replica's.
+    pub(crate) fn prover(&self) -> redis::Connection {
+        let url = format!("redis://prover:prover@{}/", self.address());
+        let mut line = redis::Client::open(url).unwrap().get_connection().unwrap();
+        redis::cmd("CLIENT").arg(&["SETNAME", "prover"]).exec(&mut line).unwrap();
+        line
     }
 
     /// A connection of the test's own.
@@ -81,11 +102,13 @@ pub(crate) fn free_port() -> u16 {
 }
 
 /// Returns when the server takes connections; `None` if it ended, for it then could not have the port.
-fn spawn(port: u16, folder: &PathBuf) -> Option<Child> {
+fn spawn(port: u16, folder: &PathBuf, more: &[&str]) -> Option<Child> {
     let mut child = Command::new("redis-server")
         .args(["--port", &port.to_string(), "--bind", "127.0.0.1", "--save", "", "--appendonly", "no"])
         .arg("--dir")
         .arg(folder)
+        .args(["--user", "prover", "on", ">prover", "~*", "&*", "+@all"])
+        .args(more)
         .stdin(Stdio::null())
         .stdout(Stdio::piped())
         .stderr(Stdio::null())

@@ -125,6 +125,17 @@ pub(crate) async fn until(what: &str, mut is_so: impl AsyncFnMut() -> bool) {
     panic!("it never came to pass that {what}");
 }
 
+/// The same where nothing is async.
+pub(crate) fn until_so(what: &str, mut is_so: impl FnMut() -> bool) {
+    for _ in 0..6_000 {
+        if is_so() {
+            return;
+        }
+        std::thread::sleep(Duration::from_millis(5));
+    }
+    panic!("it never came to pass that {what}");
+}
+
 pub(crate) async fn pttl(redis: &mut MultiplexedConnection, key: &str) -> i64 {
     redis::cmd("PTTL").arg(key).query_async(redis).await.unwrap()
 }

@@ -20,5 +20,5 @@ pub use behaviour::Behaviour;
 pub use client::{Call, Client, Open, Reply};
 pub use machine::{Scratch, alone, fresh_minute, many_open_files, now, signal, until, workspace};
 pub use provider::{ScriptedProvider, Seen};
-pub use redis::RedisServer;
+pub use redis::{RedisServer, Watched};
 pub use replica::{Finished, Launch, Replica, once};

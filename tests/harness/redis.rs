@@ -1,8 +1,10 @@
 //! A real Redis of one test, on a free port, with nothing of it kept.
 use crate::machine::{Scratch, signal, until};
-use std::io::{Read, Write};
+use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{Ipv4Addr, SocketAddr, TcpListener, TcpStream};
 use std::process::{Child, Command, Stdio};
+use std::sync::{Arc, Mutex};
+use std::thread;
 use std::time::Duration;
 
 const PATIENCE: Duration = Duration::from_secs(2);
@@ -65,10 +67,59 @@ impl RedisServer {
         );
     }
 
+    /// Every key, and how many milliseconds it has left to live: -1 for ever. One that ended meanwhile is left out.
+    #[must_use]
+    pub fn keys(&self) -> Vec<(String, i64)> {
+        let names = self.command("KEYS *");
+        let names = names.lines().filter(|line| line.contains(':') && !line.starts_with(['$', '*', '+']));
+        let number = |answer: &str| answer.lines().next()?.strip_prefix(':')?.trim().parse().ok();
+        let left = |name: &str| number(&self.command(&format!("PTTL {name}"))).expect("a number");
+        names.map(|name| (name.to_owned(), left(name))).filter(|&(_, left)| left != -2).collect()
+    }
+
+    /// Tells from now on what clients ask, until the server ends.
+    #[must_use]
+    pub fn watch(&self) -> Watched {
+        let mut stream =
+            TcpStream::connect((Ipv4Addr::LOCALHOST, self.port)).expect("redis takes connections");
+        stream.write_all(b"MONITOR\r\n").expect("redis takes commands");
+        let mut lines = BufReader::new(stream).lines().map_while(Result::ok);
+        assert_eq!(lines.next().as_deref(), Some("+OK"));
+        let asked = Arc::<Mutex<Vec<String>>>::default();
+        let keep = Arc::clone(&asked);
+        // What a script does inside is no command of a client's.
+        let of_clients = lines.filter(|line| !line.contains(" lua] "));
+        thread::spawn(move || of_clients.for_each(|line| keep.lock().unwrap().push(line)));
+        Watched { asked }
+    }
+
     /// Sends one command as words and answers the raw text that came back, for a look from outside.
     #[must_use]
     pub fn command(&self, words: &str) -> String {
         ask(self.port, words).unwrap_or_else(|| panic!("redis did not answer `{words}`"))
+    }
+}
+
+/// What clients asked of a Redis, a line of `MONITOR` each.
+#[derive(Debug)]
+pub struct Watched {
+    asked: Arc<Mutex<Vec<String>>>,
+}
+
+impl Watched {
+    /// All that was asked since the last call of this, up to this moment.
+    pub async fn since(&self, redis: &RedisServer) -> Vec<String> {
+        let is_mark = |line: &String| line.contains(r#""ECHO" "mark""#);
+        assert!(redis.command("ECHO mark").contains("mark"));
+        until("the mark is seen", Duration::from_secs(10), async || {
+            self.asked.lock().unwrap().iter().any(is_mark)
+        })
+        .await;
+        let mut asked = self.asked.lock().unwrap();
+        let mark = asked.iter().position(is_mark).expect("it was seen");
+        let since = asked.drain(..=mark).collect::<Vec<_>>();
+        // The mark's own connection ends with the second.
+        since.into_iter().filter(|line| !is_mark(line) && !line.ends_with(r#""QUIT""#)).collect()
     }
 }
 

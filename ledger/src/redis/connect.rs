@@ -47,7 +47,7 @@ pub(super) struct Heart {
 }
 
 /// Replicas that have not beaten for so long count as gone.
-const SILENT_MAX_MS: u64 = 5_000;
+pub(super) const SILENT_MAX_MS: u64 = 5_000;
 /// The set of replicas outlives all of them by so much.
 const REPLICAS_TTL_MS: u64 = 60_000;
 /// The epoch outlives every counter (60 s) that was written after the last beat.

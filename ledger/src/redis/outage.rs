@@ -1,6 +1,6 @@
 //! Whether Redis is there. While it is not, nothing waits for it, and one task asks twice a second whether it
 //! is back. A slow moment is no outage: before the breaker opens, a check on a connection of its own must fail.
-use super::connect::{self, Beat, missed, within};
+use super::connect::{self, Beat, SILENT_MAX_MS, missed, within};
 use super::reason::reason;
 use super::tally::Counts;
 use super::{Shared, flush, in_flight};
@@ -10,11 +10,13 @@ use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 use tokio::sync::{Notify, watch};
-use tokio::time::sleep_until;
+use tokio::time::{Instant, sleep_until};
 
 const PERIOD: Duration = Duration::from_millis(500);
 /// So many misses in a row on a server that answers otherwise mean that the line itself is dead.
 const MISSES_MAX: u32 = 3;
+/// Whoever lives has beaten again within so long, many times over.
+const SILENT_MAX: Duration = Duration::from_millis(SILENT_MAX_MS);
 
 /// What this replica believes of Redis.
 #[derive(Debug)]
@@ -24,10 +26,18 @@ pub(super) struct Breaker {
     doubts: Notify,
     misses: [AtomicU32; 2],
     replicas: AtomicU64,
-    epoch: Mutex<Option<String>>,
+    epoch: Mutex<Epoch>,
     /// Why it is away, in words.
     why: Mutex<Option<String>>,
     pub(super) counts: Counts,
+}
+
+/// The memory that the server was last seen to have.
+#[derive(Debug, Default)]
+struct Epoch {
+    name: Option<String>,
+    /// When it was first seen, if it replaced another one.
+    began: Option<Instant>,
 }
 
 /// The line that a call took. Each is judged by itself: one may be dead while the other is well.
@@ -46,7 +56,7 @@ impl Breaker {
             doubts: Notify::new(),
             misses: [AtomicU32::new(0), AtomicU32::new(0)],
             replicas: AtomicU64::new(1),
-            epoch: Mutex::new(None),
+            epoch: Mutex::default(),
             why: Mutex::new(None),
             counts: Counts::default(),
         }
@@ -137,12 +147,20 @@ impl Breaker {
         self.misses.iter().any(|misses| misses.load(Ordering::Relaxed) >= MISSES_MAX)
     }
 
-    /// Takes over the epoch; true if it replaces another one.
-    fn is_new_epoch(&self, epoch: String) -> bool {
+    /// Takes over what a beat was told; true if the epoch replaces another one.
+    fn learn(&self, replicas: u64, epoch: String, now: Instant) -> bool {
         let mut known = self.epoch.lock().unwrap_or_else(PoisonError::into_inner);
-        let changes = known.as_ref().is_some_and(|known| *known != epoch);
-        *known = Some(epoch);
-        changes
+        let is_new = known.name.as_ref().is_some_and(|name| *name != epoch);
+        if is_new {
+            known.began = Some(now);
+        }
+        known.name = Some(epoch);
+        // A server that lost its memory has forgotten the others too, until they have beaten again. Who took
+        // itself to be alone meanwhile would take the whole limit for its share.
+        let forgot = known.began.is_some_and(|began| now.saturating_duration_since(began) < SILENT_MAX);
+        let replicas = if forgot { replicas.max(self.replicas()) } else { replicas };
+        self.replicas.store(replicas, Ordering::Relaxed);
+        is_new
     }
 }
 
@@ -274,9 +292,8 @@ async fn check(shared: &Shared) -> RedisResult<Beat> {
 
 fn note(shared: &Shared, beat: Beat) {
     let replicas = u64::try_from(beat.alive.len()).unwrap_or(u64::MAX);
-    shared.breaker.replicas.store(replicas, Ordering::Relaxed);
     shared.correct_clock(beat.offset_ms, beat.error_ms);
-    if shared.breaker.is_new_epoch(beat.epoch) {
+    if shared.breaker.learn(replicas, beat.epoch, shared.clock.instant()) {
         shared.local().write_again(shared.now_ms());
     }
 }

@@ -10,9 +10,16 @@ use redis::{Cmd, ErrorKind, Pipeline, RedisError, RedisResult, ServerErrorKind, 
 
 /// Commands of the scripts and of ours, with what follows the key. A permission is looked at before an argument is,
 /// so those that would make a key are given one that they refuse.
-const ON_A_KEY: [(&str, &[&str]); 10] = [
+const ON_A_KEY: [(&str, &[&str]); 21] = [
+    ("del", &[]),
     ("exists", &[]),
     ("get", &[]),
+    ("hdel", &["nobody"]),
+    ("hexists", &["nobody"]),
+    ("hget", &["nobody"]),
+    ("hmget", &["nobody"]),
+    // A name without its value.
+    ("hset", &["nobody", "0", "nobody"]),
     ("incrby", &["no number"]),
     ("mget", &[]),
     ("pexpire", &["1000"]),
@@ -20,7 +27,12 @@ const ON_A_KEY: [(&str, &[&str]); 10] = [
     ("set", &["0", "PX", "0"]),
     ("zadd", &["XX", "0", "nobody"]),
     ("zcard", &[]),
+    ("zcount", &["-inf", "0"]),
+    ("zrange", &["0", "0"]),
+    ("zrangebyscore", &["-inf", "0"]),
+    ("zrem", &["nobody"]),
     ("zremrangebyscore", &["-inf", "0"]),
+    ("zscore", &["nobody"]),
 ];
 /// Those that concern no key.
 const WITHOUT_KEY: [(&str, &[&str]); 5] =

@@ -176,7 +176,14 @@ pub(super) async fn spendings(shared: &Shared, accounts: &[Account]) -> Vec<Spen
                 read.cmd("GET").arg(key);
             }
         }
-        let answer = within(shared.deadline, read.query_async::<Vec<Option<i64>>>(&mut lines.rest)).await;
+        // A line that broke since it was last used is new when it is asked again.
+        let asked = async {
+            match read.query_async::<Vec<Option<i64>>>(&mut lines.rest).await {
+                Err(error) if error.is_unrecoverable_error() => read.query_async(&mut lines.rest).await,
+                answer => answer,
+            }
+        };
+        let answer = within(shared.deadline, asked).await;
         match answer {
             Ok(figures) => {
                 shared.breaker.answered(Line::Rest);

@@ -12,7 +12,8 @@
 -- Stages: u not sent (given back when its lease ends), s sent (charged then), e charged as an estimate: no longer a
 -- hold, remembered for the settling that may still come. `held` is at any time the sum of the amounts in u and s.
 -- An id that is held already is held no more (only its stage may become s), and one that has ended not again: so a call
--- of unknown outcome can be asked once more, and one that arrives late does nothing.
+-- of unknown outcome can be asked once more, and one that arrives late does nothing. Every write sets its key's time to
+-- live anew: what is in use is kept.
 local KEYS_EACH = 5
 local id = ARGV[2]
 
@@ -27,23 +28,27 @@ if now_ms < 0 then
   now_ms = time[1] * 1000 + math.floor(time[2] / 1000)
 end
 local has_ended = redis.call('HEXISTS', KEYS[1], id) == 1
+local counters = {}
+for key = 2, #KEYS, KEYS_EACH do
+  for counter = key, key + 2 do
+    counters[#counters + 1] = KEYS[counter]
+  end
+end
+local found = redis.call('MGET', unpack(counters))
 local accounts = {}
 for i = 1, (#KEYS - 1) / KEYS_EACH do
-  local key, arg = KEYS_EACH * (i - 1) + 2, 3 * (i - 1) + 8
+  local key, arg, counter = KEYS_EACH * (i - 1) + 2, 3 * (i - 1) + 8, 3 * i - 2
   local account = {
     spent_key = KEYS[key], held_key = KEYS[key + 1], estimated_key = KEYS[key + 2],
     holds_key = KEYS[key + 3], due_key = KEYS[key + 4],
     limit = tonumber(ARGV[arg]), amount = tonumber(ARGV[arg + 1]), kept_ms = tonumber(ARGV[arg + 2]),
-    spent = tonumber(redis.call('GET', KEYS[key]) or 0),
-    held = tonumber(redis.call('GET', KEYS[key + 1]) or 0),
-    estimated = tonumber(redis.call('GET', KEYS[key + 2]) or 0),
+    spent = tonumber(found[counter] or 0) or 0,
+    held = tonumber(found[counter + 1] or 0) or 0,
+    estimated = tonumber(found[counter + 2] or 0) or 0,
     entry = redis.call('HGET', KEYS[key + 3], id),
     due = redis.call('ZRANGEBYSCORE', KEYS[key + 4], '-inf', whole(now_ms), 'LIMIT', 0, ARGV[6]),
     entries = {},
   }
-  if not account.spent or not account.held or not account.estimated then
-    return redis.error_reply('ERR a counter is no whole number')
-  end
   if #account.due > 0 then
     account.entries = redis.call('HMGET', account.holds_key, unpack(account.due))
   end
@@ -83,10 +88,8 @@ for i, account in ipairs(accounts) do
 end
 
 -- write
-local function arm(key, kept_ms)
-  if redis.call('PTTL', key) < kept_ms then
-    redis.call('PEXPIRE', key, whole(kept_ms))
-  end
+local function put(key, value, account)
+  redis.call('SET', key, whole(value), 'PX', whole(account.kept_ms))
 end
 
 local answer = { refused }
@@ -100,10 +103,8 @@ for _, account in ipairs(accounts) do
     redis.call('ZADD', account.due_key, whole(now_ms + tonumber(ARGV[7])), charge[1])
   end
   if account.added > 0 then
-    redis.call('INCRBY', account.spent_key, whole(account.added))
-    redis.call('INCRBY', account.estimated_key, whole(account.added))
-    arm(account.spent_key, account.kept_ms)
-    arm(account.estimated_key, account.kept_ms)
+    put(account.spent_key, account.spent, account)
+    put(account.estimated_key, account.estimated, account)
   end
   local takes = account.takes and refused == 0
   if takes then
@@ -117,14 +118,15 @@ for _, account in ipairs(accounts) do
     redis.call('ZADD', account.due_key, 'GT', whole(now_ms + tonumber(ARGV[3])), id)
   end
   if takes or #account.charged > 0 then
-    arm(account.holds_key, account.kept_ms)
-    arm(account.due_key, account.kept_ms)
+    redis.call('PEXPIRE', account.holds_key, whole(account.kept_ms))
+    redis.call('PEXPIRE', account.due_key, whole(account.kept_ms))
   end
-  if account.held == 0 then
-    redis.call('DEL', account.held_key)
-  elseif account.held ~= account.old_held then
-    redis.call('SET', account.held_key, whole(account.held), 'KEEPTTL')
-    arm(account.held_key, account.kept_ms)
+  if account.held ~= account.old_held then
+    if account.held > 0 then
+      put(account.held_key, account.held, account)
+    else
+      redis.call('DEL', account.held_key)
+    end
   end
   answer[#answer + 1] = account.spent
   answer[#answer + 1] = account.held

@@ -8,8 +8,8 @@
 --                                               each account as they are now.
 --
 -- Where no hold is found (it was given back, or taken while Redis was away) the cost counts alone; where it was charged
--- as an estimate the cost replaces that. See spend_hold.lua for the stages. An account whose keys are of a wrong type
--- is left alone: an error here would end the script between two accounts, and it would be told again and again.
+-- as an estimate the cost replaces that. See spend_hold.lua for the stages. A counter that is no number counts as
+-- nothing and is replaced: an error would end the script between two accounts, and it would be told again and again.
 local KEYS_EACH = 5
 local id = ARGV[1]
 
@@ -17,33 +17,33 @@ local function whole(number)
   return string.format('%.0f', number)
 end
 
-local function number_at(key)
-  local found = redis.pcall('GET', key)
-  return type(found) ~= 'table' and tonumber(found or 0) or nil
-end
-
 -- read
 local has_ended = redis.call('HEXISTS', KEYS[1], id) == 1
+local counters = {}
+for key = 2, #KEYS, KEYS_EACH do
+  for counter = key, key + 2 do
+    counters[#counters + 1] = KEYS[counter]
+  end
+end
+local found = redis.call('MGET', unpack(counters))
 local accounts = {}
 for i = 1, (#KEYS - 1) / KEYS_EACH do
-  local key, arg = KEYS_EACH * (i - 1) + 2, 2 * (i - 1) + 3
+  local key, arg, counter = KEYS_EACH * (i - 1) + 2, 2 * (i - 1) + 3, 3 * i - 2
   local entry = redis.pcall('HGET', KEYS[key + 3], id)
-  local due = redis.pcall('ZSCORE', KEYS[key + 4], id)
-  local account = {
+  accounts[i] = {
     spent_key = KEYS[key], held_key = KEYS[key + 1], estimated_key = KEYS[key + 2],
     holds_key = KEYS[key + 3], due_key = KEYS[key + 4],
     cost = tonumber(ARGV[arg]), kept_ms = tonumber(ARGV[arg + 1]),
-    spent = number_at(KEYS[key]), held = number_at(KEYS[key + 1]), estimated = number_at(KEYS[key + 2]),
+    spent = tonumber(found[counter] or 0) or 0,
+    held = tonumber(found[counter + 1] or 0) or 0,
+    estimated = tonumber(found[counter + 2] or 0) or 0,
     entry = type(entry) == 'string' and entry or '',
   }
-  account.is_whole = account.spent and account.held and account.estimated
-    and type(entry) ~= 'table' and type(due) ~= 'table'
-  accounts[i] = account
 end
 
 -- decide
 for _, account in ipairs(accounts) do
-  if account.is_whole and not has_ended then
+  if not has_ended then
     local amount, stage = string.match(account.entry, '^(%d+):(%a)$')
     amount = tonumber(amount or 0)
     account.was = { account.spent, account.held, account.estimated }
@@ -58,16 +58,11 @@ for _, account in ipairs(accounts) do
 end
 
 -- write
-local function arm(key, kept_ms)
-  if redis.call('PTTL', key) < kept_ms then
-    redis.call('PEXPIRE', key, whole(kept_ms))
-  end
-end
-
 local function put(key, value, was, account)
-  if value ~= was then
-    redis.call('SET', key, whole(value), 'KEEPTTL')
-    arm(key, account.kept_ms)
+  if value > 0 and value ~= was then
+    redis.call('SET', key, whole(value), 'PX', whole(account.kept_ms))
+  elseif value ~= was then
+    redis.call('DEL', key)
   end
 end
 
@@ -75,25 +70,19 @@ local answer = { has_ended and 0 or 1 }
 for _, account in ipairs(accounts) do
   if account.was then
     put(account.spent_key, account.spent, account.was[1], account)
-    if account.held > 0 then
-      put(account.held_key, account.held, account.was[2], account)
-    else
-      redis.call('DEL', account.held_key)
+    put(account.held_key, account.held, account.was[2], account)
+    put(account.estimated_key, account.estimated, account.was[3], account)
+    if account.entry ~= '' then
+      redis.call('HDEL', account.holds_key, id)
+      redis.pcall('ZREM', account.due_key, id)
     end
-    if account.estimated > 0 then
-      put(account.estimated_key, account.estimated, account.was[3], account)
-    else
-      redis.call('DEL', account.estimated_key)
-    end
-    redis.call('HDEL', account.holds_key, id)
-    redis.call('ZREM', account.due_key, id)
   end
-  answer[#answer + 1] = account.spent or 0
-  answer[#answer + 1] = account.held or 0
-  answer[#answer + 1] = account.estimated or 0
+  answer[#answer + 1] = account.spent
+  answer[#answer + 1] = account.held
+  answer[#answer + 1] = account.estimated
 end
 if not has_ended then
   redis.call('HSET', KEYS[1], id, '1')
-  arm(KEYS[1], tonumber(ARGV[2]))
+  redis.call('PEXPIRE', KEYS[1], ARGV[2])
 end
 return answer

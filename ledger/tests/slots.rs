@@ -1,5 +1,5 @@
 //! Hard parallel limits: never more leases than slots, whatever becomes of the replicas that hold them.
-use crate::world::{PATIENT, World, pttl, run, take_slot};
+use crate::world::{PATIENT, START_MS, World, pttl, run, take_slot};
 use ledger::{Ledger, RedisLedger, Slot, TakenSlot};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -103,19 +103,22 @@ async fn the_slots_of_a_replica_that_dies_end_by_themselves_and_not_before() {
 #[tokio::test]
 async fn a_replica_that_slept_does_not_take_back_slots_that_others_have_now() {
     let world = World::new();
-    let (sleeper, other) = (world.ledger(PATIENT).await, world.ledger(PATIENT).await);
+    let sleeper = world.ledger(PATIENT).await;
     for lease in ["s1", "s2"] {
         assert!(taken(&sleeper, 2, lease).await.is_some());
     }
-    // The sleeper renews nothing while its leases end: time moves in one go.
-    world.advance(&other, Duration::from_secs(11)).await;
+    // In one go: its leases end, and others take the slots.
+    let ends_ms = START_MS + 60_000;
+    let others =
+        format!("redis.call('DEL', KEYS[1]) redis.call('ZADD', KEYS[1], {ends_ms}, 'o1', {ends_ms}, 'o2')");
     let mut redis = world.server.connection().await;
-    run(&mut redis, &format!("DEL {KEY}")).await;
-    assert!(taken(&other, 2, "o1").await.is_some());
+    redis::cmd("EVAL").arg(others).arg(1).arg(KEY).exec_async(&mut redis).await.unwrap();
+    world.advance(&sleeper, Duration::from_secs(1)).await;
     sleeper.drain().await;
-    other.drain().await;
-    assert!(leases(&world).await <= 2);
-    assert!(taken(&other, 2, "o2").await.is_none());
+    let leases: Vec<String> =
+        redis::cmd("ZRANGE").arg(KEY).arg(0).arg(-1).query_async(&mut redis).await.unwrap();
+    assert_eq!(leases, ["o1", "o2"]);
+    assert!(taken(&sleeper, 2, "s3").await.is_none());
 }
 
 #[tokio::test]

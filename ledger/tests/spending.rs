@@ -250,20 +250,22 @@ async fn a_total_without_a_time_to_live_gets_one_again() {
 }
 
 #[tokio::test]
-async fn money_that_cannot_be_counted_for_one_account_is_counted_for_the_others_once() {
-    let world = World::new();
-    let ledger = world.ledger(PATIENT).await;
-    let mut redis = world.server.connection().await;
-    run(&mut redis, "RPUSH onegate:spend:key:bad:total x").await;
-    let accounts = vec![account("key:bad"), account("key:good")];
-    let id = "a".into();
-    ledger.add_spend(AddSpend { id, at_ms: START_MS, accounts, cost: MicroDollars::new(7) });
-    for _ in 0..3 {
-        ledger.drain().await;
+async fn a_counter_that_is_no_number_costs_no_other_account_its_money() {
+    for plant in ["RPUSH {} x", "SET {} nonsense"] {
+        let world = World::new();
+        let ledger = world.ledger(PATIENT).await;
+        let mut redis = world.server.connection().await;
+        run(&mut redis, &plant.replace("{}", "onegate:spend:key:bad:total")).await;
+        run(&mut redis, "SET onegate:holds:key:bad:total x").await;
+        let accounts = vec![account("key:bad"), account("key:good")];
+        let add = AddSpend { id: "a".into(), at_ms: START_MS, accounts, cost: MicroDollars::new(7) };
+        for _ in 0..3 {
+            ledger.add_spend(add.clone());
+            ledger.drain().await;
+        }
+        assert_eq!(figures(&*ledger, "key:good").await, [7, 0, 0]);
+        assert_eq!(figures(&*ledger, "key:bad").await, [7, 0, 0]);
     }
-    assert_eq!(figures(&*ledger, "key:good").await, [7, 0, 0]);
-    run(&mut redis, "DEL onegate:spend:key:bad:total").await;
-    assert_eq!(figures(&*ledger, "key:bad").await, [0, 0, 0]);
 }
 
 #[tokio::test]

@@ -10,6 +10,7 @@ use crate::book::slots::Slots as Held;
 use crate::budget::Scope;
 use crate::ledger::OnOutage;
 use crate::slots::{Slot, TakeSlot, TakenSlot};
+use redis::aio::ConnectionManager;
 use std::collections::{HashMap, HashSet};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -185,29 +186,46 @@ pub(super) fn has_unsent(shared: &Shared) -> bool {
     !shared.slots.ours().freed.is_empty()
 }
 
-/// Tells what was freed, and renews what is held if its time has come. In one write, so that a slot that is freed
-/// meanwhile is not renewed after that.
+/// Tells what was freed, then renews what is held if its time has come; one after the other, so that nothing is renewed
+/// after it was freed. What was freed takes the line that slots are taken by: so it comes after the call of one who did
+/// not wait for the answer.
 pub(super) async fn flush(shared: &Shared, lines: &Lines) {
     let _alone = shared.slots.writing.lock().await;
     let now_ms = shared.now_ms();
-    let tellings = shared.slots.ours().tellings(now_ms);
+    let (freed, renewed): (Vec<Telling>, Vec<Telling>) =
+        shared.slots.ours().tellings(now_ms).into_iter().partition(|telling| telling.renewed.is_empty());
+    let is_told = tell(shared, (Line::Reserve, lines.reserve.clone()), &freed, now_ms).await
+        && tell(shared, (Line::Rest, lines.rest.clone()), &renewed, now_ms).await;
+    if !is_told {
+        shared.slots.ours().renewed_at_ms = 0;
+    }
+}
+
+/// False if it is unknown what was told.
+async fn tell(
+    shared: &Shared,
+    (name, mut line): (Line, ConnectionManager),
+    tellings: &[Telling],
+    now_ms: u64,
+) -> bool {
     let calls: Vec<Call<'_>> = tellings.iter().map(|telling| call(shared, telling, now_ms)).collect();
     if calls.is_empty() {
-        return;
+        return true;
     }
-    match within(shared.deadline, send_all(&mut lines.rest.clone(), &calls)).await {
+    match within(shared.deadline, send_all(&mut line, &calls)).await {
         Ok(answers) => {
             let mut ours = shared.slots.ours();
             for (telling, answer) in tellings.iter().zip(answers) {
                 match answer {
                     Ok(_) => ours.told(telling),
-                    Err(error) => shared.breaker.doubt(Line::Rest, &error),
+                    Err(error) => shared.breaker.doubt(name, &error),
                 }
             }
+            true
         }
         Err(error) => {
-            shared.slots.ours().renewed_at_ms = 0;
-            shared.breaker.doubt(Line::Rest, &error);
+            shared.breaker.doubt(name, &error);
+            false
         }
     }
 }

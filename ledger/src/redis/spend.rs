@@ -1,19 +1,19 @@
 //! Spending, shared: a hold is one awaited call; its renewals and its end are written behind. Where Redis gives no
 //! answer in time, what this replica last saw and did decides.
+mod calls;
 mod unsent;
 
 use super::Shared;
 use super::awaited::awaited;
 use super::connect::{Lines, within};
-use super::keys::AccountKeys;
 use super::outage::{Line, refuses_everything};
 use super::scripts::{Call, send_all};
-use crate::book::spend::{ENDED_KEPT_MS, ESTIMATE_KEPT_MS, REAPED_MAX};
 use crate::budget::{
-    Account, AddSpend, Claim, Fit, HeldSpend, HoldSpend, RenewSpend, SpendHold, SpendRefusal, Spending,
+    Account, AddSpend, Claim, HeldSpend, HoldSpend, RenewSpend, SpendHold, SpendRefusal, Spending,
 };
 use crate::ledger::OnOutage;
 use crate::money::MicroDollars;
+use calls::{Terms, calls, kept, read, stands, taking};
 use redis::{FromRedisValue, RedisResult, Value};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -176,7 +176,14 @@ pub(super) async fn spendings(shared: &Shared, accounts: &[Account]) -> Vec<Spen
                 read.cmd("GET").arg(key);
             }
         }
-        let answer = within(shared.deadline, read.query_async::<Vec<Option<i64>>>(&mut lines.rest)).await;
+        // A line that broke since it was last used is new when it is asked again.
+        let asked = async {
+            match read.query_async::<Vec<Option<i64>>>(&mut lines.rest).await {
+                Err(error) if error.is_unrecoverable_error() => read.query_async(&mut lines.rest).await,
+                answer => answer,
+            }
+        };
+        let answer = within(shared.deadline, asked).await;
         match answer {
             Ok(figures) => {
                 shared.breaker.answered(Line::Rest);
@@ -268,125 +275,4 @@ fn see(unsent: &mut Unsent, change: &Change, answer: Value, now_ms: u64) {
     if let Some((_, found)) = read(&figures).filter(|(_, found)| found.len() == change.hold.claims().len()) {
         unsent.saw(change.hold.claims().iter().map(|claim| &claim.account).zip(&found), now_ms);
     }
-}
-
-/// The calls that write a change.
-fn calls<'a>(shared: &'a Shared, change: &Change, now_ms: u64) -> Vec<Call<'a>> {
-    let Change { hold, what, .. } = change;
-    let parts = shared.spends.parts(&hold.claims).into_iter();
-    let call = |part: &[Claim]| match *what {
-        What::Take { due_ms, sent } => {
-            let lease_ms = due_ms.saturating_sub(now_ms);
-            let terms = Terms { lease_ms, sent, fit: Fit::Below, checks: false };
-            taking(shared, hold, part, &terms, now_ms)
-        }
-        What::Renew { due_ms, sent } => {
-            renewing(shared, hold, part, (due_ms.saturating_sub(now_ms), sent), now_ms)
-        }
-        What::End { cost } => ending(shared, hold, part, |_| cost, now_ms),
-        What::Sum => ending(shared, hold, part, |claim| claim.amount, now_ms),
-    };
-    parts.filter_map(call).collect()
-}
-
-/// On which terms a hold is taken.
-struct Terms {
-    lease_ms: u64,
-    sent: bool,
-    fit: Fit,
-    /// Without, it is taken whatever the limits.
-    checks: bool,
-}
-
-fn taking<'a>(
-    shared: &'a Shared,
-    hold: &SpendHold,
-    part: &[Claim],
-    terms: &Terms,
-    now_ms: u64,
-) -> Option<Call<'a>> {
-    let first = &part.first()?.account;
-    let mut keys = vec![shared.keys.ended(first, hold)];
-    let mut args = vec![
-        shared.script_now(now_ms),
-        hold.id.as_str().to_owned(),
-        terms.lease_ms.to_string(),
-        if terms.sent { "s" } else { "u" }.to_owned(),
-        u8::from(terms.fit == Fit::Whole).to_string(),
-        REAPED_MAX.to_string(),
-        ESTIMATE_KEPT_MS.to_string(),
-    ];
-    for (claim, kept_ms) in kept(part, now_ms) {
-        keys.extend(all(shared.keys.account(&claim.account)));
-        let limit = claim.limit.filter(|_| terms.checks);
-        args.push(limit.map_or("-1".to_owned(), |limit| limit.micros().to_string()));
-        args.extend([claim.amount.micros().to_string(), kept_ms.to_string()]);
-    }
-    (keys.len() > 1).then_some(Call { script: &shared.scripts.spend_hold, keys, args })
-}
-
-fn ending<'a>(
-    shared: &'a Shared,
-    hold: &SpendHold,
-    part: &[Claim],
-    cost: impl Fn(&Claim) -> MicroDollars,
-    now_ms: u64,
-) -> Option<Call<'a>> {
-    let first = &part.first()?.account;
-    let mut keys = vec![shared.keys.ended(first, hold)];
-    let mut args = vec![hold.id.as_str().to_owned(), ENDED_KEPT_MS.to_string()];
-    for (claim, kept_ms) in kept(part, now_ms) {
-        keys.extend(all(shared.keys.account(&claim.account)));
-        args.extend([cost(claim).micros().to_string(), kept_ms.to_string()]);
-    }
-    (keys.len() > 1).then_some(Call { script: &shared.scripts.spend_settle, keys, args })
-}
-
-fn renewing<'a>(
-    shared: &'a Shared,
-    hold: &SpendHold,
-    part: &[Claim],
-    (lease_ms, sent): (u64, bool),
-    now_ms: u64,
-) -> Option<Call<'a>> {
-    let mut keys = Vec::new();
-    let mut args = vec![
-        shared.script_now(now_ms),
-        hold.id.as_str().to_owned(),
-        lease_ms.to_string(),
-        u8::from(sent).to_string(),
-    ];
-    for (claim, kept_ms) in kept(part, now_ms) {
-        let AccountKeys { held, holds, due, .. } = shared.keys.account(&claim.account);
-        keys.extend([held, holds, due]);
-        args.push(kept_ms.to_string());
-    }
-    (!keys.is_empty()).then_some(Call { script: &shared.scripts.spend_renew, keys, args })
-}
-
-fn kept(part: &[Claim], now_ms: u64) -> impl Iterator<Item = (&Claim, u64)> {
-    part.iter().filter_map(move |claim| Some((claim, claim.account.kept_ms(now_ms)?)))
-}
-
-/// In the scripts' order.
-fn all(keys: AccountKeys) -> [String; 5] {
-    let AccountKeys { spent, held, estimated, holds, due } = keys;
-    [spent, held, estimated, holds, due]
-}
-
-/// The number that leads a script's answer, and what the accounts stand at.
-fn read(answer: &[i64]) -> Option<(usize, Vec<Spending>)> {
-    let (&lead, figures) = answer.split_first()?;
-    Some((usize::try_from(lead).ok()?, stands(figures)))
-}
-
-fn stands(figures: &[i64]) -> Vec<Spending> {
-    let micros = |figure: i64| MicroDollars::new(u64::try_from(figure).unwrap_or(0));
-    let (accounts, _) = figures.as_chunks::<3>();
-    let spending = |&[spent, held, estimated]: &[i64; 3]| Spending {
-        spent: micros(spent),
-        held: micros(held),
-        estimated: micros(estimated),
-    };
-    accounts.iter().map(spending).collect()
 }

@@ -300,3 +300,20 @@ async fn the_first_that_finds_an_empty_redis_does_not_believe_to_be_alone() {
     }
     assert_eq!(granted, [5, 5]);
 }
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_report_that_is_lost_with_its_line_is_asked_for_again_on_another() {
+    let world = World::new();
+    let wire = Wire::to(&world.server).await;
+    let settings = RedisSettings { url: wire.url(), namespace: String::new(), on_outage: OnOutage::Local };
+    let ledger = RedisLedger::start_for_scenario(settings, world.clock.clone(), STRICT).unwrap();
+    becomes(&ledger, Status::Shared).await;
+    let mut redis = world.server.connection().await;
+    wire.cut();
+    let hold = Hold::unreserved(member("dep-a"), ledger.now_ms());
+    ledger.settle(Settle { hold, tokens: 5, outcome: Outcome::Failure, sample: Sample::default() });
+    until("the report is written", async || get(&mut redis, &counter("dep-a", "tpm")).await.is_some()).await;
+    // The one that was cut off has not reached Redis, so this is the one that was asked for again.
+    assert_eq!(get(&mut redis, &counter("dep-a", "tpm")).await, Some(5));
+    assert_eq!(get(&mut redis, &counter("dep-a", "calls")).await, Some(1));
+}

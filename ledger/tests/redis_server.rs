@@ -1,4 +1,5 @@
 //! A real `redis-server` of a test's own, on a free port, that ends with the test.
+use redis::AsyncConnectionConfig;
 use redis::aio::MultiplexedConnection;
 use std::io::{BufRead, BufReader};
 use std::net::TcpListener;
@@ -79,7 +80,9 @@ impl RedisServer {
     /// A connection of the test's own.
     pub(crate) async fn connection(&self) -> MultiplexedConnection {
         let client = redis::Client::open(self.url()).unwrap();
-        client.get_multiplexed_async_connection().await.unwrap()
+        // The library's own limits are half a second, which a loaded machine exceeds.
+        let patient = AsyncConnectionConfig::new().set_connection_timeout(None).set_response_timeout(None);
+        client.get_multiplexed_async_connection_with_config(&patient).await.unwrap()
     }
 
     fn signal(&self, name: &str) {

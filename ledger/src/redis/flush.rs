@@ -71,6 +71,9 @@ pub(super) async fn flush(shared: &Shared, lines: &Lines) {
     spend::flush(shared, lines).await;
     slots::flush(shared, lines).await;
     let _alone = shared.rest_order.write().await;
+    if !answers_again(shared, lines).await {
+        return;
+    }
     let now_ms = shared.now_ms();
     let (loads, calls): (Vec<Load>, Vec<Call<'_>>) = pack(shared, now_ms).into_iter().unzip();
     if calls.is_empty() {
@@ -91,6 +94,24 @@ pub(super) async fn flush(shared: &Shared, lines: &Lines) {
             let ran_nothing = error.is_connection_refusal();
             loads.into_iter().for_each(|load| put_back(shared, load, ran_nothing));
             shared.breaker.doubt(Line::Rest, &error);
+        }
+    }
+}
+
+/// Whether the line may be trusted with changes. One that failed its last call has to answer something harmless
+/// first: what is asked for twice in vain is lost, and a dead line shows only by its misses.
+async fn answers_again(shared: &Shared, lines: &Lines) -> bool {
+    if !shared.breaker.has_missed(Line::Rest) {
+        return true;
+    }
+    match within(shared.deadline, redis::cmd("PING").exec_async(&mut lines.rest.clone())).await {
+        Ok(()) => {
+            shared.breaker.answered(Line::Rest);
+            true
+        }
+        Err(error) => {
+            shared.breaker.doubt(Line::Rest, &error);
+            false
         }
     }
 }

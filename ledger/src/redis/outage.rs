@@ -130,6 +130,11 @@ impl Breaker {
         self.doubt(line, &missed());
     }
 
+    /// The line's last call was not answered.
+    pub(super) fn has_missed(&self, line: Line) -> bool {
+        self.misses(line).load(Ordering::Relaxed) > 0
+    }
+
     fn misses(&self, line: Line) -> &AtomicU32 {
         let [reserve, rest] = &self.misses;
         match line {

@@ -30,9 +30,10 @@ fn refused(hold: u64) -> [Event; 2] {
 
 fn script(name: &str, commands: &[&str]) -> Act {
     let text = if name == "reserve" { include_str!("../../../lua/reserve.lua") } else { name };
-    let words = |line: &&str| line.split(' ').map(str::to_owned).collect();
-    let inner = commands.iter().map(words).collect();
-    Act::Executed(Execution { at_us: AT_US, words: vec!["EVAL".to_owned(), text.to_owned()], inner })
+    let split = |line: &&str| line.split(' ').map(str::to_owned).collect();
+    let inner = commands.iter().map(split).collect();
+    let words = vec!["EVAL".to_owned(), text.to_owned()];
+    Act::Executed(Execution { at_us: AT_US, ended_us: AT_US, words, inner })
 }
 
 /// What the reserve script does for this hold.

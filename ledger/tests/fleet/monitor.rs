@@ -10,6 +10,8 @@ use std::sync::{Arc, Mutex};
 pub(crate) struct Execution {
     /// Microseconds since the Unix epoch, by Redis.
     pub(crate) at_us: u64,
+    /// The same for the last of what was done inside. A script reads the clock after it was told of, and before this.
+    pub(crate) ended_us: u64,
     pub(crate) words: Vec<String>,
     pub(crate) inner: Vec<Vec<String>>,
 }
@@ -77,8 +79,9 @@ fn take(acts: &mut Vec<Act>, line: &str) {
     let at_us = seconds.parse::<u64>().unwrap() * 1_000_000 + micros.parse::<u64>().unwrap();
     let words = words(rest);
     if !source.ends_with(" lua") {
-        acts.push(Act::Executed(Execution { at_us, words, inner: Vec::new() }));
+        acts.push(Act::Executed(Execution { at_us, ended_us: at_us, words, inner: Vec::new() }));
     } else if let Some(Act::Executed(execution)) = acts.last_mut() {
+        execution.ended_us = at_us;
         execution.inner.push(words);
     }
 }
@@ -113,6 +116,7 @@ fn a_line_of_the_monitor_is_read_with_what_its_script_did() {
     take(&mut acts, r#"+1700000000.000124 [0 lua] "INCRBY" "k" "1""#);
     let execution = Execution {
         at_us: 1_700_000_000_000_123,
+        ended_us: 1_700_000_000_000_124,
         words: ["EVALSHA", "ab", "1", "k\"e\ny"].map(str::to_owned).to_vec(),
         inner: vec![["INCRBY", "k", "1"].map(str::to_owned).to_vec()],
     };

@@ -35,8 +35,8 @@ struct Key {
     ends: Option<End>,
 }
 
-/// When a key ends. Redis reads its clock when it begins a command and the monitor's when it tells of it, and a
-/// loaded machine may halt it between; so all that is known is the time of the command before and its own.
+/// When a key ends. Redis reads its clock for a command and again to tell of it, and a loaded machine may halt it
+/// between; so all that is known is the time at which the command before had ended, and that of its own end.
 #[derive(Debug, Clone, Copy)]
 struct End {
     earliest_us: u64,
@@ -121,7 +121,7 @@ impl Shadow {
 
     fn execute(&mut self, execution: &Execution) {
         self.executions += 1;
-        let before_us = execution.at_us;
+        let before_us = execution.ended_us;
         let at = Moment { after_us: self.last_us.replace(before_us).unwrap_or(before_us), before_us };
         let script = execution.words.get(1);
         let is_script = execution.words[0].to_ascii_uppercase().starts_with("EVAL");

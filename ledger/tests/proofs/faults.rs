@@ -62,12 +62,12 @@ fn settle_down(fleet: &Fleet) {
 }
 
 pub(super) fn redis_freezes(run: Run) {
-    // A replica comes back within 500 ms, and then writes this window and the one before.
-    let run =
-        Run { minute_ms: run.minute_ms.max(1_500), windows: run.windows.min(2).max(run.windows / 2), ..run };
+    // A freeze and the return after it must not outlast a window: older ones are not written any more.
+    let run = Run { minute_ms: run.minute_ms.max(2_500), windows: run.windows.div_ceil(2), ..run };
     let mut fleet = run.fleet(STRICT_MS, USUAL);
     fleet.faults.unknown = true;
     let mut dice = StdRng::seed_from_u64(run.seed);
+    settle_down(&fleet);
     again_and_again(run.lasts(), Duration::ZERO, || {
         fleet.server.freeze();
         std::thread::sleep(Duration::from_millis(dice.random_range(20..500)));

@@ -27,6 +27,8 @@ pub(super) fn redis_is_away(run: Run, fault: Fault) {
     plan.pause_ms = 1;
     let mut fleet = Fleet::start(plan, REPLICAS);
     fleet.faults.unknown = true;
+    // Once more, so that each has surely read how many there are.
+    fleet.all_have_beaten();
     match fault {
         Fault::Killed => fleet.server.kill(),
         Fault::Frozen => fleet.server.freeze(),

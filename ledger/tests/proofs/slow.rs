@@ -3,7 +3,7 @@ use super::outage::{Fault, redis_is_away};
 use super::{Run, faults, quiet};
 use std::time::Duration;
 
-const MANY: Run = Run { seed: 0, minute_ms: 1_500, windows: 20 };
+const MANY: Run = Run { seed: 0, minute_ms: 2_000, windows: 15 };
 
 fn with_seeds(seeds: std::ops::Range<u64>, proof: impl Fn(Run)) {
     for seed in seeds {

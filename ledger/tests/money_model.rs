@@ -2,7 +2,7 @@
 use crate::world::{PATIENT, START_MS, World};
 use ledger::{
     Account, AddSpend, BudgetWindow, Claim, Fit, HeldSpend, HoldSpend, Ledger, ManualClock, MemoryLedger,
-    MicroDollars, OnOutage, RenewSpend, Slot, SpendHold, TakeSlot, TakenSlot,
+    MicroDollars, Minute, OnOutage, RenewSpend, Slot, SpendHold, TakeSlot, TakenSlot,
 };
 use rand::rngs::StdRng;
 use rand::seq::IndexedRandom;
@@ -47,7 +47,7 @@ struct Both {
     accounts: Vec<Account>,
     /// What was granted, and as what: `holds` and `asks` go together.
     holds: Vec<SpendHold>,
-    asks: Vec<HoldSpend>,
+    asks: Vec<(Minute, HoldSpend)>,
     slots: Vec<Slot>,
     granted: usize,
     refused: usize,
@@ -94,8 +94,11 @@ impl Both {
     }
 
     async fn hold(&mut self, dice: &mut StdRng, at: &str) {
-        let repeats = !self.asks.is_empty() && dice.random_bool(0.05);
-        let ask = if repeats { self.asks.choose(dice).unwrap().clone() } else { self.new_ask(dice) };
+        // Some are asked once more, as one does that got no answer: soon.
+        let repeated = self.asks.choose(dice).filter(|_| dice.random_bool(0.1)).cloned();
+        let repeated = repeated.filter(|(minute, _)| *minute == Minute::of(self.shared.now_ms()));
+        let repeats = repeated.is_some();
+        let ask = repeated.map_or_else(|| self.new_ask(dice), |(_, ask)| ask);
         self.shared.drain().await;
         let want = self.embedded.hold_spend(ask.clone()).await;
         let got = self.shared.hold_spend(ask.clone()).await;
@@ -112,7 +115,7 @@ impl Both {
                     self.asks.swap_remove(forgotten);
                 }
                 self.holds.push(hold);
-                self.asks.push(ask);
+                self.asks.push((Minute::of(self.shared.now_ms()), ask));
             }
             HeldSpend::Refused(_) => self.refused += 1,
             HeldSpend::Away => panic!("{at}: redis is away"),

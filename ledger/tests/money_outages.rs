@@ -62,6 +62,26 @@ async fn a_frozen_redis_loses_no_money_and_counts_none_twice() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_call_that_was_sent_is_charged_though_its_hold_was_never_answered() {
+    let world = World::new();
+    let ledger = world.ledger(STRICT).await;
+    world.server.freeze();
+    let hold = asks(&ledger, "a", 100, 10).await.unwrap();
+    ledger.renew_spend(RenewSpend { hold, lease_ms: 20_000, sent: true });
+    world.server.thaw();
+    // What was asked then runs now, as a hold of a call that was not sent.
+    stands_at(&ledger, "key:a", [0, 10, 0]).await;
+    until("all is told", async || {
+        ledger.drain().await;
+        ledger.status() == Status::Shared
+    })
+    .await;
+    world.advance(&ledger, Duration::from_secs(61)).await;
+    asks(&ledger, "b", 100, 0).await.unwrap();
+    stands_at(&ledger, "key:a", [10, 0, 10]).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn while_redis_is_away_a_budget_binds_by_what_was_last_seen() {
     let mut world = World::new();
     let (ledger, other) = (world.ledger(STRICT).await, world.ledger(STRICT).await);

@@ -122,6 +122,17 @@ async fn a_replica_that_slept_does_not_take_back_slots_that_others_have_now() {
 }
 
 #[tokio::test]
+async fn leases_that_have_ended_take_no_slot() {
+    let world = World::new();
+    let ledger = world.ledger(PATIENT).await;
+    let mut redis = world.server.connection().await;
+    run(&mut redis, &format!("ZADD {KEY} {START_MS} ended1 {} ended2", START_MS - 1)).await;
+    assert!(taken(&ledger, 1, "a").await.is_some());
+    assert!(taken(&ledger, 1, "b").await.is_none());
+    assert_eq!(leases(&world).await, 1);
+}
+
+#[tokio::test]
 async fn slots_that_a_server_has_lost_are_told_again_as_far_as_there_is_room() {
     let world = World::new();
     let ledger = world.ledger(PATIENT).await;

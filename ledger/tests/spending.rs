@@ -211,6 +211,7 @@ async fn every_key_of_money_has_its_name_and_its_time_to_live() {
     ledger.drain().await;
     world.advance(&ledger, Duration::from_secs(61)).await;
     held(ledger.hold_spend(hold_spend("open", &claims)).await);
+    held(ledger.hold_spend(hold_spend("alone", &[claim("user:c", 100, 5)])).await);
 
     let mut redis = world.server.connection().await;
     let names = |scope: &str| {
@@ -219,8 +220,9 @@ async fn every_key_of_money_has_its_name_and_its_time_to_live() {
         parts.into_iter().chain([format!("onegate:spend:{scope}")])
     };
     let ended = format!("onegate:holds:key:a:total:ended:{START_HH_MM}");
+    let only_held = ["", ":held", ":due"].map(|part| format!("onegate:holds:user:c:total{part}"));
     let mut want: Vec<String> =
-        names("key:a:total").chain(names("team:b:day")).chain([ended.clone()]).collect();
+        names("key:a:total").chain(names("team:b:day")).chain(only_held).chain([ended.clone()]).collect();
     want.sort();
     assert_eq!(keys(&mut redis).await, want);
     for key in want {

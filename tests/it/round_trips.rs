@@ -13,14 +13,28 @@ struct Asked {
     others: Vec<String>,
 }
 
-/// What is sent behind everyone's back: beats of the heart, flushes, checks, greetings.
-const BACKGROUND: [&str; 5] =
-    ["onegate:", r#""PING""#, r#""CLIENT" "SETINFO""#, r#""SCRIPT" "LOAD""#, r#""HELLO""#];
+/// What is sent behind everyone's back: beats of the heart, flushes, checks, greetings, and the look at a Redis that was
+/// just met (it asks for each command in a form that does nothing).
+const BACKGROUND: [&str; 12] = [
+    "onegate:",
+    r#""PING""#,
+    r#""CLIENT" "SETINFO""#,
+    r#""SCRIPT" "LOAD""#,
+    r#""HELLO""#,
+    "onegate-check-",
+    r#""INFO""#,
+    r#""CONFIG" "GET""#,
+    r#""eval" "return 1""#,
+    r#""evalsha" "0000"#,
+    r#""script" "load""#,
+    r#""time""#,
+];
 
 impl Asked {
     fn of(lines: &[String]) -> Self {
         let mut asked = Self::default();
         for line in lines {
+            let is_background = BACKGROUND.iter().any(|it| line.contains(it)) || line.contains(r#""ping""#);
             let is_script = line.contains(r#""EVALSHA""#) || line.contains(r#""EVAL""#);
             let counts = [":rpm:", ":tpm:", ":calls:", ":fails:"].iter().any(|name| line.contains(name));
             let cools = line.contains(r#":cooldown""#);
@@ -28,7 +42,7 @@ impl Asked {
                 asked.reservations += 1;
             } else if line.contains(r#""MGET""#) {
                 asked.views += 1;
-            } else if !(is_script && (counts || cools)) && !BACKGROUND.iter().any(|it| line.contains(it)) {
+            } else if !(is_script && (counts || cools)) && !is_background {
                 asked.others.push(line.clone());
             }
         }

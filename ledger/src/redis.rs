@@ -48,8 +48,9 @@ use view::Views;
 
 /// No request waits longer for an answer of Redis.
 const DEADLINE: Duration = Duration::from_millis(100);
-/// Reservations in flight. More would only queue in front of the socket, with their deadlines running.
-const IN_FLIGHT_MAX: usize = 256;
+/// Reservations in flight. More would only queue in front of the socket, with their deadlines running; these are enough
+/// to keep it busy, and on a loaded machine they are answered in time.
+const IN_FLIGHT_MAX: usize = 64;
 
 /// Where the shared ledger is.
 #[derive(Clone)]

@@ -15,7 +15,7 @@ struct Asked {
 
 /// What is sent behind everyone's back: beats of the heart, flushes, checks, greetings, and the look at a Redis that was
 /// just met (it asks for each command in a form that does nothing).
-const BACKGROUND: [&str; 12] = [
+const BACKGROUND: [&str; 13] = [
     "onegate:",
     r#""PING""#,
     r#""CLIENT" "SETINFO""#,
@@ -28,6 +28,7 @@ const BACKGROUND: [&str; 12] = [
     r#""evalsha" "0000"#,
     r#""script" "load""#,
     r#""time""#,
+    r#""TIME""#,
 ];
 
 impl Asked {

@@ -3,7 +3,7 @@
 use std::fmt;
 use std::ops::Deref;
 use std::str::FromStr;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 /// The correction of an estimate stays within a quarter and four times of it, whatever was reported.
 const CORRECTION_MAX: u128 = 4;
@@ -43,34 +43,71 @@ pub struct Sizes {
 }
 
 /// A kind of sample, of which the last few are kept.
-pub trait Kind: Copy + PartialEq + fmt::Debug + fmt::Display + FromStr {
+pub trait Kind: Copy + PartialEq + fmt::Debug + fmt::Display + FromStr + 'static {
     /// So many are kept of a deployment.
     const KEPT: usize;
+
+    /// What requests want to know of all of them together.
+    type Summary: fmt::Debug + Send + Sync;
 }
 
 impl Kind for Latency {
     const KEPT: usize = 10;
+    type Summary = ();
 }
 
 impl Kind for Sizes {
     const KEPT: usize = 50;
+    type Summary = Summary;
 }
 
 /// The last samples of a deployment, oldest first. Cheap to clone.
-#[derive(Clone, PartialEq, Eq)]
-pub struct Recent<T>(Option<Arc<[T]>>);
+#[derive(Clone)]
+pub struct Recent<T: Kind>(Option<Arc<Kept<T>>>);
 
-impl<T> Recent<T> {
-    /// None.
-    pub const NONE: Self = Self(None);
+/// Many requests go by the same samples, so what they come to is worked out once, by the first that asks.
+#[derive(Debug)]
+struct Kept<T: Kind> {
+    items: Box<[T]>,
+    summary: OnceLock<T::Summary>,
+}
+
+/// What the sizes come to.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Summary {
+    mean_tokens: u64,
+    estimated: u128,
+    input: u128,
+    output_p90: Option<u64>,
+}
+
+impl Summary {
+    fn of(sizes: &[Sizes]) -> Self {
+        let sum = |count: fn(&Sizes) -> u64| sizes.iter().map(|sizes| u128::from(count(sizes))).sum::<u128>();
+        let (input, output) = (sum(|sizes| sizes.input), sum(|sizes| sizes.output));
+        let count = u128::try_from(sizes.len()).unwrap_or(u128::MAX);
+        let mut outputs: Vec<u64> = sizes.iter().map(|sizes| sizes.output).collect();
+        outputs.sort_unstable();
+        let rank = (outputs.len() * 9).div_ceil(10);
+        Self {
+            mean_tokens: narrow((input + output) / count.max(1)),
+            estimated: sum(|sizes| sizes.estimated),
+            input,
+            output_p90: rank.checked_sub(1).and_then(|at| outputs.get(at)).copied(),
+        }
+    }
 }
 
 impl<T: Kind> Recent<T> {
+    /// None.
+    pub const NONE: Self = Self(None);
+
     /// The last of these, at most as many as are kept.
     #[must_use]
     pub fn of(items: &[T]) -> Self {
         let last = &items[items.len().saturating_sub(T::KEPT)..];
-        Self((!last.is_empty()).then(|| Arc::from(last)))
+        let kept = || Arc::new(Kept { items: Box::from(last), summary: OnceLock::new() });
+        Self((!last.is_empty()).then(kept))
     }
 
     /// With these after them.
@@ -81,18 +118,21 @@ impl<T: Kind> Recent<T> {
 }
 
 impl Recent<Sizes> {
+    fn summary(&self) -> Summary {
+        let once = |kept: &Arc<Kept<Sizes>>| *kept.summary.get_or_init(|| Summary::of(&kept.items));
+        self.0.as_ref().map(once).unwrap_or_default()
+    }
+
     /// Input and output of a call together, as reported in the mean; 0 while nothing is known.
     #[must_use]
     pub fn mean_tokens(&self) -> u64 {
-        let sum: u128 = self.iter().map(|sizes| u128::from(sizes.input) + u128::from(sizes.output)).sum();
-        narrow(sum / self.count().max(1))
+        self.summary().mean_tokens
     }
 
     /// An estimate of an input, corrected by how far earlier ones were off. As it is while nothing is known.
     #[must_use]
     pub fn corrected(&self, estimated: u64) -> u64 {
-        let sum = |count: fn(&Sizes) -> u64| self.iter().map(|sizes| u128::from(count(sizes))).sum::<u128>();
-        let (all_estimated, all_input) = (sum(|sizes| sizes.estimated), sum(|sizes| sizes.input));
+        let Summary { estimated: all_estimated, input: all_input, .. } = self.summary();
         if all_estimated == 0 || all_input == 0 {
             return estimated;
         }
@@ -104,14 +144,7 @@ impl Recent<Sizes> {
     /// Nine of ten outputs are no longer than this; `None` while nothing is known.
     #[must_use]
     pub fn output_p90(&self) -> Option<u64> {
-        let mut outputs: Vec<u64> = self.iter().map(|sizes| sizes.output).collect();
-        outputs.sort_unstable();
-        let rank = (outputs.len() * 9).div_ceil(10);
-        outputs.get(rank.checked_sub(1)?).copied()
-    }
-
-    fn count(&self) -> u128 {
-        u128::try_from(self.len()).unwrap_or(u128::MAX)
+        self.summary().output_p90
     }
 }
 
@@ -119,21 +152,29 @@ fn narrow(number: u128) -> u64 {
     u64::try_from(number).unwrap_or(u64::MAX)
 }
 
-impl<T> Deref for Recent<T> {
+impl<T: Kind> Deref for Recent<T> {
     type Target = [T];
 
     fn deref(&self) -> &[T] {
-        self.0.as_deref().unwrap_or_default()
+        self.0.as_ref().map_or(&[], |kept| &kept.items)
     }
 }
 
-impl<T> Default for Recent<T> {
+impl<T: Kind> PartialEq for Recent<T> {
+    fn eq(&self, other: &Self) -> bool {
+        **self == **other
+    }
+}
+
+impl<T: Kind + Eq> Eq for Recent<T> {}
+
+impl<T: Kind> Default for Recent<T> {
     fn default() -> Self {
         Self::NONE
     }
 }
 
-impl<T: fmt::Debug> fmt::Debug for Recent<T> {
+impl<T: Kind> fmt::Debug for Recent<T> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_list().entries(self.iter()).finish()
     }

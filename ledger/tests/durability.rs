@@ -100,7 +100,8 @@ async fn commands_and_keys_that_the_user_may_not_use_are_named() {
     assert_eq!(as_guest(&server).await.findings, [Finding::Denied { commands, keys: vec![] }]);
 
     run(&mut redis, "ACL SETUSER guest +@all resetkeys ~onegate:* ~*:check:*").await;
-    let keys = vec!["deployment:*:cooldown".to_owned()];
+    let kinds = ["cooldown", "trips", "probe", "latency", "sizes"];
+    let keys = kinds.map(|kind| format!("deployment:*:{kind}")).to_vec();
     let found = as_guest(&server).await.findings;
     assert_eq!(found, [Finding::Denied { commands: vec![], keys }]);
     assert_eq!(found[0].severity(), Severity::Fault);

@@ -164,13 +164,19 @@ async fn a_redis_that_only_lost_touch_is_not_told_twice() {
     assert_eq!(get(&mut world.server.connection().await, &counter("dep-a", "rpm")).await, Some(4));
 }
 
+/// A ledger that is connected by a wire that can be cut.
+async fn over_a_wire(world: &World) -> (Wire, Arc<RedisLedger>) {
+    let wire = Wire::to(&world.server).await;
+    let settings = RedisSettings { url: wire.url(), ..world.settings() };
+    let ledger = RedisLedger::start_for_scenario(settings, world.clock.clone(), STRICT).unwrap();
+    becomes(&ledger, Status::Shared).await;
+    (wire, ledger)
+}
+
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_line_that_is_dead_is_replaced_though_redis_is_well() {
     let world = World::new();
-    let wire = Wire::to(&world.server).await;
-    let settings = RedisSettings { url: wire.url(), namespace: String::new(), on_outage: OnOutage::Local };
-    let ledger = RedisLedger::start_for_scenario(settings, world.clock.clone(), STRICT).unwrap();
-    becomes(&ledger, Status::Shared).await;
+    let (wire, ledger) = over_a_wire(&world).await;
     let mut redis = world.server.connection().await;
     wire.cut();
     until("a reservation reaches redis again", async || {
@@ -304,10 +310,7 @@ async fn the_first_that_finds_an_empty_redis_does_not_believe_to_be_alone() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_report_that_is_lost_with_its_line_is_asked_for_again_on_another() {
     let world = World::new();
-    let wire = Wire::to(&world.server).await;
-    let settings = RedisSettings { url: wire.url(), namespace: String::new(), on_outage: OnOutage::Local };
-    let ledger = RedisLedger::start_for_scenario(settings, world.clock.clone(), STRICT).unwrap();
-    becomes(&ledger, Status::Shared).await;
+    let (wire, ledger) = over_a_wire(&world).await;
     let mut redis = world.server.connection().await;
     wire.cut();
     let hold = Hold::unreserved(member("dep-a"), ledger.now_ms());

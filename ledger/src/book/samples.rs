@@ -14,7 +14,7 @@ pub(crate) struct Samples {
 }
 
 #[derive(Debug)]
-struct Kept<T> {
+struct Kept<T: Kind> {
     recent: Recent<T>,
     until_ms: u64,
 }
@@ -62,7 +62,7 @@ fn of<T: Kind>(all: &All<T>, id: &str, now_ms: u64) -> Recent<T> {
     kept.map(|kept| kept.recent.clone()).unwrap_or_default()
 }
 
-fn learn<T>(all: &mut All<T>, id: &Arc<str>, recent: Recent<T>, now_ms: u64) {
+fn learn<T: Kind>(all: &mut All<T>, id: &Arc<str>, recent: Recent<T>, now_ms: u64) {
     if recent.is_empty() {
         all.remove(id);
     } else {

@@ -113,7 +113,7 @@ impl Keys {
         }
     }
 
-    /// `onegate:holds:<scope>:<window>:ended:<HH-MM>`, a set: ids of holds that were taken in this minute and have
+    /// `onegate:holds:<scope>:<window>:ended:<HH-MM>`, a hash: ids of holds that were taken in this minute and have
     /// ended; lives 10 min after the last one. `first` is the first account that the call is about.
     pub(super) fn ended(&self, first: &Account, hold: &SpendHold) -> String {
         format!("{}:ended:{}", self.holds(first), Minute::of(hold.taken_at_ms).hh_mm())

@@ -1,8 +1,9 @@
 //! Whether we may run every command and touch every kind of key that the ledger needs. Asks by doing, in forms that
 //! are let through or not and change nothing either way.
-use super::super::keys::{Counter, Keys};
+use super::super::keys::{AccountKeys, Counter, Keys};
 use super::super::scripts::Scripts;
 use super::{Finding, reason};
+use crate::budget::Account;
 use crate::clock::Minute;
 use crate::ledger::Member;
 use redis::aio::MultiplexedConnection;
@@ -101,7 +102,11 @@ fn kinds_of_keys(keys: &Keys, id: &str, now_ms: u64) -> Vec<String> {
     let member = Member { id: id.into(), model: "check".into() };
     let minute = Minute::of(now_ms);
     let mut kinds = Vec::from(Counter::ALL.map(|counter| keys.counter(counter, &member, minute)));
-    kinds.push(keys.cooldown(id));
+    kinds.extend([keys.cooldown(id), keys.trips(id), keys.probe(id), keys.latency(id), keys.sizes(id)]);
+    kinds.extend([keys.in_flight(id), keys.slots(&id.into())]);
+    let account = Account { scope: id.into(), window: None };
+    let AccountKeys { spent, held, estimated, holds, due } = keys.account(&account);
+    kinds.extend([spent, held, estimated, holds, due]);
     kinds.push(format!("{}:{id}", keys.replicas()));
     kinds
 }
@@ -157,7 +162,13 @@ mod tests {
             .into_iter()
             .map(|(_, key, _)| key)
             .collect();
-        for pattern in ["prod:*:check:rpm:00-00", "prod:deployment:*:cooldown", "prod:onegate:replicas:*"] {
+        for pattern in [
+            "prod:*:check:rpm:00-00",
+            "prod:deployment:*:cooldown",
+            "prod:onegate:replicas:*",
+            "prod:deployment:*:probe",
+            "prod:onegate:spend:*:total",
+        ] {
             assert!(patterns.contains(pattern), "{patterns:?}");
         }
     }

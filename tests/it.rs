@@ -2,6 +2,7 @@
 mod bad_input;
 mod chat;
 mod cli;
+mod failover;
 mod limits;
 mod outage;
 mod secrets;

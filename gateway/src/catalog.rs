@@ -106,12 +106,3 @@ pub struct Settings {
     /// `max_fallbacks` (5): groups visited after the first.
     pub max_fallbacks: usize,
 }
-
-/// How the ledger is shared; `None` in its place: it lives in this process.
-#[derive(Debug, Clone)]
-pub struct RedisSettings {
-    /// `redis://` or `rediss://` with credentials and database number percent-encoded.
-    pub url: Secret,
-    /// Leads every key, with a colon, if not empty.
-    pub namespace: String,
-}

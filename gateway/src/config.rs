@@ -29,9 +29,10 @@ mod tests;
 pub use environment::Environment;
 pub use problem::{Problem, Problems, Severity};
 
-use crate::catalog::{Catalog, RedisSettings, Settings};
+use crate::catalog::{Catalog, Settings};
 use crate::secret::Secret;
 use layers::Files;
+use ledger::RedisSettings;
 use problem::{Path as KeyPath, Place};
 use read::{Field, Section};
 use references::Variables;
@@ -97,6 +98,7 @@ fn compile(
     problems: &mut Problems,
 ) -> (Catalog, Option<RedisSettings>) {
     let top = Section::top(tree);
+    let redis_variables = redis::variables(variables);
     // Under `x-` a file may keep what it only refers to by anchors.
     known::check_fields(top.keys().filter(|field| !field.key.starts_with("x-")), &keys::TOP, problems);
     let router = top.section("router_settings", problems);
@@ -114,7 +116,7 @@ fn compile(
     }
     let timeouts = router::timeouts(&router, &litellm, problems);
     let aliases = fallbacks::aliases(&router, &names, problems);
-    let redis = redis::settings(&router, &litellm, &onegate, problems);
+    let redis = redis::settings(&router, &litellm, &onegate, &Section::top(&redis_variables), problems);
     let master_key = master_key(&general, problems);
 
     let (groups, mut names) = assemble::groups(drafts, &ids, timeouts);

@@ -7,7 +7,10 @@ mod redis;
 #[cfg(feature = "scenario")]
 pub mod scenario;
 
-pub use self::redis::{LedgerError, RedisLedger, RedisSettings};
+pub use self::redis::{
+    LedgerError, RedisAddress, RedisEndpoint, RedisLedger, RedisLogin, RedisPlace, RedisSettings, RedisTls,
+    RedisTrust,
+};
 pub use clock::{Clock, ManualClock, Minute, SystemClock};
 pub use ledger::{
     Cooldown, Cooling, Denial, Group, Hold, Ledger, Member, Outcome, Passed, Reading, Reserve, Reserved,

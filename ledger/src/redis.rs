@@ -11,14 +11,15 @@ mod scripts;
 mod share;
 mod view;
 
+pub use connect::{RedisAddress, RedisEndpoint, RedisLogin, RedisPlace, RedisSettings, RedisTls, RedisTrust};
+
 use crate::clock::Clock;
 use crate::ledger::{Cooldown, Group, Hold, Ledger, Reserve, Reserved, Settle, Status, View};
 use async_trait::async_trait;
-use connect::{Heart, Lines};
+use connect::{Heart, Home, Lines, Terms};
 use keys::Keys;
 use local::Local;
 use outage::Breaker;
-use redis::Client;
 use scripts::Scripts;
 use std::fmt;
 use std::sync::atomic::{AtomicI64, Ordering};
@@ -34,27 +35,18 @@ const DEADLINE: Duration = Duration::from_millis(100);
 /// Reservations in flight. More would only queue in front of the socket, with their deadlines running.
 const IN_FLIGHT_MAX: usize = 256;
 
-/// Where the shared ledger is.
-#[derive(Clone)]
-pub struct RedisSettings {
-    /// `redis://[user][:password@]host[:port][/database]`. A secret: it may hold the password.
-    pub url: String,
-    /// Leads every key as `<namespace>:`; empty for none.
-    pub namespace: String,
-}
-
-impl fmt::Debug for RedisSettings {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("RedisSettings").field("namespace", &self.namespace).finish_non_exhaustive()
-    }
-}
-
 /// Settings that can never work. That Redis does not answer is no error, see [`Status::Away`].
 #[derive(Debug, thiserror::Error)]
 pub enum LedgerError {
     /// Not an address that can be connected to. The reason does not repeat the address.
     #[error("the redis url cannot be used: {reason}; write redis://host:port/database")]
     Address {
+        /// Why, in few words.
+        reason: String,
+    },
+    /// Not what a connection can be made of: certificates that are none, for example.
+    #[error("the redis settings cannot be used: {reason}")]
+    Settings {
         /// Why, in few words.
         reason: String,
     },
@@ -68,7 +60,7 @@ pub struct RedisLedger {
 
 /// What the ledger's requests and tasks work on.
 struct Shared {
-    client: Client,
+    home: Home,
     keys: Keys,
     scripts: Scripts,
     heart: Heart,
@@ -112,12 +104,12 @@ impl RedisLedger {
         Self::start_with(settings, clock, true, deadline)
     }
 
-    /// Whether an address can work at all; connects to nothing.
+    /// Whether these settings can work at all; connects to nothing.
     ///
     /// # Errors
-    /// It never can.
-    pub fn check_address(url: &str) -> Result<(), LedgerError> {
-        connect::client(url).map(|_| ()).map_err(|error| LedgerError::Address { reason: error.to_string() })
+    /// They never can.
+    pub fn check(place: RedisPlace) -> Result<(), LedgerError> {
+        home(place, DEADLINE).map(drop)
     }
 
     /// Waits until the ledger is shared, at most so long. For the start: a replica that has not seen the others
@@ -134,18 +126,16 @@ impl RedisLedger {
         trusts_clock: bool,
         deadline: Duration,
     ) -> Result<Arc<Self>, LedgerError> {
-        let RedisSettings { url, namespace } = settings;
-        let client =
-            connect::client(&url).map_err(|error| LedgerError::Address { reason: error.to_string() })?;
-        let keys = Keys::new(namespace);
+        let RedisSettings { place, namespace } = settings;
+        let home = home(place, deadline)?;
+        let keys = Keys::new(namespace, home.is_sharded());
         let heart = Heart {
-            replicas_key: keys.replicas(),
-            epoch_key: keys.epoch(),
+            keys: keys.clone(),
             replica: uuid::Uuid::now_v7().to_string(),
             clock: Arc::clone(&clock),
         };
         let shared = Arc::new(Shared {
-            client,
+            home,
             keys,
             scripts: Scripts::new(),
             heart,
@@ -170,7 +160,15 @@ impl RedisLedger {
     }
 }
 
+fn home(place: RedisPlace, deadline: Duration) -> Result<Home, LedgerError> {
+    Home::new(place, deadline).map_err(|error| LedgerError::Settings { reason: error.to_string() })
+}
+
 impl Shared {
+    fn terms(&self) -> Terms<'_> {
+        Terms { scripts: &self.scripts, heart: &self.heart, deadline: self.deadline }
+    }
+
     /// The ledger's clock: ours, corrected to the server's.
     fn now_ms(&self) -> u64 {
         self.clock.unix_ms().saturating_add_signed(self.offset_ms.load(Ordering::Relaxed))
@@ -229,7 +227,12 @@ impl Ledger for RedisLedger {
     }
 
     fn status(&self) -> Status {
-        if self.shared.breaker.is_away() { Status::Away } else { Status::Shared }
+        // While a master of a cluster is away, its deployments go by this replica's share.
+        if self.shared.breaker.is_away() || self.shared.home.lacks_a_part() {
+            Status::Away
+        } else {
+            Status::Shared
+        }
     }
 
     async fn drain(&self) {

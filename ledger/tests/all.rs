@@ -8,6 +8,10 @@
 mod cooldowns;
 mod counters;
 mod exactness;
+mod failovers;
+mod fleet_servers;
+mod kinds;
+mod load;
 mod model;
 mod outages;
 mod redis_server;

@@ -80,7 +80,7 @@ impl World {
     }
 
     pub(crate) fn settings(&self) -> RedisSettings {
-        RedisSettings { url: self.server.url(), namespace: String::new() }
+        RedisSettings::of_url(&self.server.url(), "").unwrap()
     }
 
     /// A ledger that is connected.

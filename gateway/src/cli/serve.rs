@@ -86,9 +86,7 @@ async fn build(loaded: Loaded) -> Result<App, Failed> {
     let clock: Arc<dyn Clock> = Arc::new(SystemClock);
     let ledger: Arc<dyn Ledger> = match loaded.redis {
         Some(redis) => {
-            let settings =
-                ledger::RedisSettings { url: redis.url.reveal().to_owned(), namespace: redis.namespace };
-            let shared = RedisLedger::start(settings, clock.clone())?;
+            let shared = RedisLedger::start(redis, clock.clone())?;
             // A replica that has not met the others yet would take the whole limit as its share.
             if shared.wait_until_shared(FIRST_MEETING).await == Status::Away {
                 tracing::warn!("Redis does not answer yet: starting with this replica's share of the limits");

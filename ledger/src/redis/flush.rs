@@ -94,7 +94,9 @@ fn pack(shared: &Shared, now_ms: u64) -> Vec<(Load, Call<'_>)> {
         let (keys, args) = (vec![shared.keys.cooldown(&id)], vec![value, length_ms]);
         packed.push((Load::Cooldown { id, until_ms }, Call { script: &shared.scripts.cool, keys, args }));
     }
-    for members in changes.chunks(CALL_MEMBERS_MAX) {
+    // No call may span two masters of a cluster.
+    let call_members = if shared.home.is_sharded() { 1 } else { CALL_MEMBERS_MAX };
+    for members in changes.chunks(call_members) {
         let (keys, args) = members.iter().flat_map(|change| increments(shared, change)).unzip();
         let call = Call { script: &shared.scripts.settle, keys, args };
         if !call.keys.is_empty() {
@@ -114,7 +116,8 @@ fn increments(shared: &Shared, ((minute, member), unsent): &(Window, Unsent)) ->
         .collect()
 }
 
-/// The server answered this call. One that it refused has not run, so all of it is still to be written.
+/// The server answered this call. One that it refused has not run, so all of it is still to be written. Of a cluster
+/// one master may have answered and another not.
 fn acknowledge(shared: &Shared, load: Load, answer: RedisResult<Value>) -> RedisResult<()> {
     match answer {
         Ok(_) => {
@@ -124,7 +127,7 @@ fn acknowledge(shared: &Shared, load: Load, answer: RedisResult<Value>) -> Redis
             Ok(())
         }
         Err(error) => {
-            put_back(shared, load, true);
+            put_back(shared, load, !error.is_io_error() || error.is_connection_refusal());
             Err(error)
         }
     }

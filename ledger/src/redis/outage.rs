@@ -1,8 +1,9 @@
 //! Whether Redis is there. While it is not, nothing waits for it, and one task asks twice a second whether it
 //! is back. A slow moment is no outage: before the breaker opens, a check on a connection of its own must fail.
-use super::connect::{self, Beat, missed, within};
+use super::connect::{Beat, missed};
 use super::{Shared, flush};
 use redis::{ErrorKind, RedisError, RedisResult};
+use std::collections::HashMap;
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
@@ -21,7 +22,8 @@ pub(super) struct Breaker {
     doubts: Notify,
     misses: [AtomicU32; 2],
     replicas: AtomicU64,
-    epoch: Mutex<Option<String>>,
+    /// The last epoch of each part of the ledger.
+    epochs: Mutex<HashMap<String, String>>,
 }
 
 /// The line that a call took. Each is judged by itself: one may be dead while the other is well.
@@ -40,7 +42,7 @@ impl Breaker {
             doubts: Notify::new(),
             misses: [AtomicU32::new(0), AtomicU32::new(0)],
             replicas: AtomicU64::new(1),
-            epoch: Mutex::new(None),
+            epochs: Mutex::default(),
         }
     }
 
@@ -83,7 +85,8 @@ impl Breaker {
             ErrorKind::Io => {
                 self.misses(line).fetch_add(1, Ordering::Relaxed);
             }
-            _ if error.is_unrecoverable_error() => {}
+            // A cluster has changed as well as broken connections.
+            _ if error.is_unrecoverable_error() || error.is_cluster_error() => {}
             _ if error.code().is_some_and(refuses_everything) => {}
             // One key of a wrong type, say: no reason to give up on the server.
             _ => {
@@ -117,17 +120,16 @@ impl Breaker {
         self.misses.iter().any(|misses| misses.load(Ordering::Relaxed) >= MISSES_MAX)
     }
 
-    /// Takes over the epoch; true if it replaces another one.
-    fn is_new_epoch(&self, epoch: String) -> bool {
-        let mut known = self.epoch.lock().unwrap_or_else(PoisonError::into_inner);
-        let changes = known.as_ref().is_some_and(|known| *known != epoch);
-        *known = Some(epoch);
-        changes
+    /// Takes over the epoch of a part; true if it replaces another one.
+    fn is_new_epoch(&self, part: &str, epoch: &str) -> bool {
+        let mut known = self.epochs.lock().unwrap_or_else(PoisonError::into_inner);
+        let before = known.insert(part.to_owned(), epoch.to_owned());
+        before.is_some_and(|before| before != epoch)
     }
 }
 
 /// Answers of a server that is up and yet of no use: a replica, one that is starting, full, or locked.
-fn refuses_everything(code: &str) -> bool {
+pub(super) fn refuses_everything(code: &str) -> bool {
     matches!(
         code,
         "READONLY"
@@ -178,12 +180,12 @@ pub(super) async fn guard(shared: Arc<Shared>) {
 /// One beat of the heart. A failure raises a doubt like that of any call.
 async fn beat(shared: &Shared) -> RedisResult<()> {
     shared.views.forget_idle(shared.clock.instant());
-    if let Some(mut lines) = shared.lines() {
-        let beat = connect::beat(&mut lines.rest, &shared.scripts, &shared.heart);
-        match within(shared.deadline, beat).await {
+    if let Some(lines) = shared.lines() {
+        match shared.home.beat(&lines, shared.terms()).await {
             Ok(beat) => {
                 note(shared, beat);
                 shared.breaker.answered(Line::Rest);
+                receive_returned(shared).await;
             }
             // Whatever refuses a beat refuses everything, so its kind does not matter.
             Err(_) => shared.breaker.missed(Line::Rest),
@@ -194,20 +196,31 @@ async fn beat(shared: &Shared) -> RedisResult<()> {
 
 /// Settles a doubt. An error is the verdict that Redis is away.
 async fn examine(shared: &Shared) -> RedisResult<()> {
-    let beat = match check(shared).await {
+    let checked = match shared.home.check(shared.terms()).await {
         // Whatever broke a call's connection may have broken the check's too; it refuses at once if it is gone.
-        Err(error) if error.is_unrecoverable_error() => check(shared).await?,
+        Err(error) if error.is_unrecoverable_error() => shared.home.check(shared.terms()).await?,
         verdict => verdict?,
     };
-    note(shared, beat);
-    if shared.breaker.has_dead_line() {
-        // A miss alone never makes the client library reconnect.
-        let lines = connect::lines(&shared.client, &shared.scripts, shared.deadline).await?;
+    // A miss alone never makes the client library reconnect, and it knows no other address than its first.
+    if shared.breaker.has_dead_line() || shared.home.has_moved(shared.lines().as_ref(), &checked) {
+        let lines = shared.home.lines(&checked, shared.terms()).await?;
         shared.set_lines(Some(lines));
         shared.breaker.forgive();
     }
+    note(shared, checked.beat);
     shared.breaker.in_doubt.store(false, Ordering::Relaxed);
+    receive_returned(shared).await;
     Ok(())
+}
+
+/// A part of Redis that came back while the rest was there gets what piled up, then takes reservations.
+async fn receive_returned(shared: &Shared) {
+    if shared.home.waits_for_flush()
+        && let Some(lines) = shared.lines()
+    {
+        flush::flush(shared, &lines).await;
+        shared.home.open();
+    }
 }
 
 fn go_away(shared: &Shared, error: &RedisError) {
@@ -228,25 +241,25 @@ fn warn_away(shared: &Shared, error: &RedisError) {
 
 /// Connects anew and writes what piled up, so that the counters are whole before anyone relies on them.
 async fn come_back(shared: &Shared) -> RedisResult<()> {
-    let beat = check(shared).await?;
-    let lines = connect::lines(&shared.client, &shared.scripts, shared.deadline).await?;
-    note(shared, beat);
+    let checked = shared.home.check(shared.terms()).await?;
+    let lines = shared.home.lines(&checked, shared.terms()).await?;
+    note(shared, checked.beat);
     shared.set_lines(Some(lines.clone()));
     flush::flush(shared, &lines).await;
+    shared.home.open();
     shared.breaker.in_doubt.store(false, Ordering::Relaxed);
     shared.breaker.forgive();
     shared.breaker.away.send_replace(false);
     Ok(())
 }
 
-async fn check(shared: &Shared) -> RedisResult<Beat> {
-    connect::check(&shared.client, &shared.scripts, &shared.heart, shared.deadline).await
-}
-
 fn note(shared: &Shared, beat: Beat) {
     shared.breaker.replicas.store(beat.replicas, Ordering::Relaxed);
     shared.correct_clock(beat.offset_ms, beat.error_ms);
-    if shared.breaker.is_new_epoch(beat.epoch) {
-        shared.local().write_again(shared.now_ms());
+    for (part, epoch) in beat.epochs {
+        if shared.breaker.is_new_epoch(&part, &epoch) {
+            let is_lost = |id: &str| shared.home.keeps(&part, id, &shared.keys);
+            shared.local().write_again(shared.now_ms(), is_lost);
+        }
     }
 }

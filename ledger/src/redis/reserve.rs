@@ -45,7 +45,9 @@ pub(super) async fn reserve(shared: &Shared, reserve: Reserve) -> Reserved {
     let deadline = shared.clock.instant() + shared.deadline;
     let mut asked = 0;
     if let (Some(_permit), Some(lines)) = (permit, shared.lines()) {
-        for wants in open.chunks(CALL_WANTS_MAX) {
+        // No call may span two masters of a cluster.
+        let call_wants = if shared.home.is_sharded() { 1 } else { CALL_WANTS_MAX };
+        for wants in open.chunks(call_wants) {
             let call = ask(shared, &lines, wants, reserve.ignore_cooldown);
             match timeout_at(deadline, call).await.unwrap_or_else(|_| Err(missed())) {
                 Ok(Answer::Granted { index, hold, rpm, tpm, passed: refused }) => {
@@ -66,7 +68,14 @@ pub(super) async fn reserve(shared: &Shared, reserve: Reserve) -> Reserved {
                 Ok(Answer::Turned { .. }) => break,
                 Err(error) => {
                     shared.breaker.doubt(Line::Reserve, &error);
-                    break;
+                    if !shared.home.is_sharded() || shared.clock.instant() >= deadline {
+                        break;
+                    }
+                    // Only this one's master is away; the next may have one that answers.
+                    match by_share(shared, wants, reserve.ignore_cooldown, passed) {
+                        Reserved::Refused { passed: refused } => passed = refused,
+                        granted => return granted,
+                    }
                 }
             }
             asked += wants.len();
@@ -141,7 +150,14 @@ async fn ask(
                 now_ms = server_ms;
                 turns += 1;
             }
-            Err(error) if may_repeat && error.is_unrecoverable_error() => may_repeat = false,
+            Err(error) if may_repeat && error.is_unrecoverable_error() => {
+                may_repeat = false;
+                // The master of a cluster that failed once is out until it was checked, so the second answer hides
+                // why.
+                if shared.home.is_sharded() {
+                    shared.breaker.doubt(Line::Reserve, &error);
+                }
+            }
             answer => return answer,
         }
     }

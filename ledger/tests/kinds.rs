@@ -194,15 +194,16 @@ async fn an_encrypted_redis_is_believed_if_our_ca_has_signed_it_and_never_spoken
     let right = tls(&server, Some("right-ca.pem"), None, RedisTrust::Full);
     everything_works(with(&url, right), "", &mut look(&server).await).await;
 
-    let mut away = Vec::new();
-    // Another CA, the system's CAs, and no encryption at all.
-    away.push(start(with(&url, tls(&server, Some("wrong-ca.pem"), None, RedisTrust::Full)), ""));
-    away.push(start(with(&url, tls(&server, Some("wrong-ca.pem"), None, RedisTrust::AnyName)), ""));
-    away.push(start(with(&url, tls(&server, None, None, RedisTrust::Full)), ""));
-    away.push(start(with(&url, RedisLogin::default()), ""));
-    // A server that does not encrypt is not spoken to in plain instead.
     let plain = RedisServer::start();
-    away.push(start(with(&plain.url(), tls(&server, None, None, RedisTrust::Anyone)), ""));
+    let away = [
+        // Another CA, the system's CAs, and no encryption at all.
+        start(with(&url, tls(&server, Some("wrong-ca.pem"), None, RedisTrust::Full)), ""),
+        start(with(&url, tls(&server, Some("wrong-ca.pem"), None, RedisTrust::AnyName)), ""),
+        start(with(&url, tls(&server, None, None, RedisTrust::Full)), ""),
+        start(with(&url, RedisLogin::default()), ""),
+        // A server that does not encrypt is not spoken to in plain instead.
+        start(with(&plain.url(), tls(&server, None, None, RedisTrust::Anyone)), ""),
+    ];
     // Whoever answers is let in only where that was asked for.
     let anyone = start(with(&url, tls(&server, None, None, RedisTrust::Anyone)), "");
     shared(&anyone).await;

@@ -22,10 +22,10 @@ pub(crate) const STRICT: Duration = Duration::from_millis(100);
 
 /// Ages what the ledgers wrote by their clock, as if so many milliseconds had passed. The heartbeat's keys live
 /// by the server's own.
-const AGE: &str = r"
+pub(crate) const AGE: &str = r"
     for _, key in ipairs(redis.call('KEYS', '*')) do
         local left = redis.call('PTTL', key)
-        if key:find('^onegate:') then
+        if key:find('^{?onegate:') then
         elseif left >= 0 and left <= tonumber(ARGV[1]) then redis.call('DEL', key)
         elseif left >= 0 then redis.call('PEXPIRE', key, left - ARGV[1]) end
     end";

@@ -105,7 +105,7 @@ async fn answers(port: u16, process: &mut Child) -> bool {
     alive
 }
 
-pub(crate) fn ask(port: u16, words: &str) -> Option<String> {
+fn ask(port: u16, words: &str) -> Option<String> {
     let address = SocketAddr::from((Ipv4Addr::LOCALHOST, port));
     let mut stream = TcpStream::connect_timeout(&address, PATIENCE).ok()?;
     stream.set_read_timeout(Some(PATIENCE)).ok()?;

@@ -41,11 +41,11 @@ const WITHOUT_KEY: [(&str, &[&str]); 5] =
 /// What is denied, and whether nothing can be written at all.
 pub(super) async fn check(
     line: &mut MultiplexedConnection,
-    keys: &Keys,
+    (id, keys): (&str, &Keys),
     scripts: &Scripts,
     now_ms: u64,
 ) -> RedisResult<Vec<Finding>> {
-    let asked = asked(keys, scripts, now_ms);
+    let asked = asked(id, keys, scripts, now_ms);
     let mut pipeline = Pipeline::new();
     pipeline.ignore_errors();
     for (_, _, command) in &asked {
@@ -72,14 +72,13 @@ pub(super) async fn check(
 }
 
 /// Name, pattern of the key, and call.
-fn asked(keys: &Keys, scripts: &Scripts, now_ms: u64) -> Vec<(&'static str, String, Cmd)> {
-    let id = format!("onegate-check-{}", uuid::Uuid::now_v7());
+fn asked(id: &str, keys: &Keys, scripts: &Scripts, now_ms: u64) -> Vec<(&'static str, String, Cmd)> {
     let mut asked = Vec::new();
-    for key in kinds_of_keys(keys, &id, now_ms) {
+    for key in kinds_of_keys(keys, id, now_ms) {
         for (name, arguments) in ON_A_KEY {
             let mut command = redis::cmd(name);
             command.arg(&key).arg(arguments);
-            asked.push((name, key.replace(&id, "*"), command));
+            asked.push((name, key.replace(id, "*"), command));
         }
     }
     for (name, arguments) in WITHOUT_KEY {
@@ -102,7 +101,9 @@ fn kinds_of_keys(keys: &Keys, id: &str, now_ms: u64) -> Vec<String> {
     let minute = Minute::of(now_ms);
     let mut kinds = Vec::from(Counter::ALL.map(|counter| keys.counter(counter, &member, minute)));
     kinds.push(keys.cooldown(id));
-    kinds.push(format!("{}:{id}", keys.replicas()));
+    // The name of a part stands in braces as an id does, so this one lies on the same server.
+    let part = if keys.has_parts() { id } else { "" };
+    kinds.push(format!("{}:{id}", keys.replicas(part)));
     kinds
 }
 
@@ -153,10 +154,11 @@ mod tests {
 
     #[test]
     fn every_kind_of_key_has_its_pattern() {
-        let patterns: BTreeSet<String> = asked(&Keys::new("prod".to_owned()), &Scripts::new(), 0)
-            .into_iter()
-            .map(|(_, key, _)| key)
-            .collect();
+        let patterns: BTreeSet<String> =
+            asked("an-id", &Keys::new("prod".to_owned(), false), &Scripts::new(), 0)
+                .into_iter()
+                .map(|(_, key, _)| key)
+                .collect();
         for pattern in ["prod:*:check:rpm:00-00", "prod:deployment:*:cooldown", "prod:onegate:replicas:*"] {
             assert!(patterns.contains(pattern), "{patterns:?}");
         }

@@ -13,9 +13,18 @@ struct Asked {
     others: Vec<String>,
 }
 
-/// What is sent behind everyone's back: beats of the heart, flushes, checks, greetings.
-const BACKGROUND: [&str; 5] =
-    ["onegate:", r#""PING""#, r#""CLIENT" "SETINFO""#, r#""SCRIPT" "LOAD""#, r#""HELLO""#];
+/// What is sent behind everyone's back: beats of the heart, flushes, checks, greetings, the look at the start.
+const BACKGROUND: [&str; 9] = [
+    "onegate:",
+    r#""PING""#,
+    r#""CLIENT" "SETINFO""#,
+    r#""SCRIPT" "LOAD""#,
+    r#""HELLO""#,
+    "onegate-check-",
+    r#""INFO""#,
+    r#""TIME""#,
+    r#""CONFIG" "GET""#,
+];
 
 impl Asked {
     fn of(lines: &[String]) -> Self {

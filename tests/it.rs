@@ -4,6 +4,7 @@ mod chat;
 mod cli;
 mod durability;
 mod endurance;
+mod failover;
 mod limits;
 mod load;
 mod outage;

@@ -90,6 +90,8 @@ pub struct Settings {
     pub limits_bind: bool,
     /// `onegate_settings.ledger.tpm_hold`.
     pub tpm_hold: TpmHold,
+    /// `onegate_settings.ledger.on_outage`.
+    pub outage: Outage,
     /// `enable_pre_call_checks`, which refusals mention.
     pub pre_call_checks: bool,
     /// `num_retries` (2).
@@ -122,17 +124,6 @@ pub enum TpmHold {
     Expected,
 }
 
-/// How the ledger is shared; `None` in its place: it lives in this process.
-#[derive(Debug, Clone)]
-pub struct RedisSettings {
-    /// `redis://` or `rediss://` with credentials and database number percent-encoded.
-    pub url: Secret,
-    /// Leads every key, with a colon, if not empty.
-    pub namespace: String,
-    /// `onegate_settings.ledger.on_outage`.
-    pub outage: Outage,
-}
-
 /// What is done while the shared ledger is away.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Outage {
@@ -140,11 +131,4 @@ pub struct Outage {
     pub limits: OnOutage,
     /// About budgets.
     pub budgets: OnOutage,
-}
-
-impl From<RedisSettings> for ledger::RedisSettings {
-    fn from(settings: RedisSettings) -> Self {
-        let RedisSettings { url, namespace, outage } = settings;
-        Self { url: url.reveal().to_owned(), namespace, on_outage: outage.limits }
-    }
 }

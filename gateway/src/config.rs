@@ -31,8 +31,9 @@ mod tests;
 pub use environment::Environment;
 pub use problem::{Problem, Problems, Severity};
 
-use crate::catalog::{Catalog, RedisSettings, Settings};
+use crate::catalog::{Catalog, Settings};
 use crate::secret::Secret;
+use ::ledger::RedisSettings;
 use layers::Files;
 use problem::{Path as KeyPath, Place};
 use read::{Field, Section};
@@ -99,6 +100,7 @@ fn compile(
     problems: &mut Problems,
 ) -> (Catalog, Option<RedisSettings>) {
     let top = Section::top(tree);
+    let redis_variables = redis::variables(variables);
     // Under `x-` a file may keep what it only refers to by anchors.
     known::check_fields(top.keys().filter(|field| !field.key.starts_with("x-")), &keys::TOP, problems);
     let router = top.section("router_settings", problems);
@@ -111,13 +113,22 @@ fn compile(
     let ids = assemble::ids(&drafts, problems);
     let names = fallbacks::Known::of(&drafts, &ids, &router);
     let tpm_hold = ledger::tpm_hold(&onegate, problems);
-    let settings = Settings { tpm_hold, ..router::settings(&router, &litellm, &onegate, &names, problems) };
+    let outage = ledger::outage(&onegate, problems);
+    let settings =
+        Settings { tpm_hold, outage, ..router::settings(&router, &litellm, &onegate, &names, problems) };
     if settings.strategy == Strategy::SimpleShuffle {
         assemble::warn_of_starved(&drafts, problems);
     }
     let timeouts = router::timeouts(&router, &litellm, problems);
     let aliases = fallbacks::aliases(&router, &names, problems);
-    let redis = redis::settings(&router, &litellm, &onegate, problems);
+    let redis = redis::settings(
+        &router,
+        &litellm,
+        &onegate,
+        &Section::top(&redis_variables),
+        outage.limits,
+        problems,
+    );
     let master_key = master_key(&general, problems);
 
     let (groups, mut names) = assemble::groups(drafts, &ids, timeouts);

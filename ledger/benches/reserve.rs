@@ -11,8 +11,7 @@
 )]
 use deadpool_redis::{Config, Pool, Runtime};
 use ledger::{
-    Clock, Ledger, Member, Minute, OnOutage, RedisLedger, RedisSettings, Reserve, Reserved, Status,
-    SystemClock, Want,
+    Clock, Ledger, Member, Minute, RedisLedger, RedisSettings, Reserve, Reserved, Status, SystemClock, Want,
 };
 use redis::aio::MultiplexedConnection;
 use std::collections::BTreeMap;
@@ -61,7 +60,7 @@ async fn run(server: &Server) {
     let mut redis =
         redis::Client::open(url.as_str()).unwrap().get_multiplexed_async_connection().await.unwrap();
     let sha: String = redis::cmd("SCRIPT").arg("LOAD").arg(SCRIPT).query_async(&mut redis).await.unwrap();
-    let settings = RedisSettings { url: url.clone(), namespace: String::new(), on_outage: OnOutage::Local };
+    let settings = RedisSettings::of_url(&url, "").unwrap();
     // A deadline that a loaded machine does not miss: what is measured are answers of Redis.
     let ledger = RedisLedger::start_for_scenario(settings, Arc::new(SystemClock), PATIENCE).unwrap();
     assert_eq!(ledger.wait_until_shared(PATIENCE).await, Status::Shared);

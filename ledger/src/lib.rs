@@ -11,7 +11,10 @@ mod samples;
 pub mod scenario;
 mod slots;
 
-pub use self::redis::{Finding, Inspection, LedgerError, RedisLedger, RedisSettings, Severity};
+pub use self::redis::{
+    Finding, Inspection, LedgerError, RedisAddress, RedisEndpoint, RedisLedger, RedisLogin, RedisPlace,
+    RedisSettings, RedisTls, RedisTrust, Severity,
+};
 pub use budget::{
     Account, AddSpend, BudgetWindow, Claim, Fit, HeldSpend, HoldSpend, RenewSpend, Scope, SpendHold, SpendId,
     SpendRefusal, Spending,

@@ -21,6 +21,7 @@ mod spend;
 mod tally;
 mod view;
 
+pub use connect::{RedisAddress, RedisEndpoint, RedisLogin, RedisPlace, RedisSettings, RedisTls, RedisTrust};
 pub use durability::{Finding, Inspection, Severity};
 
 use crate::budget::{Account, AddSpend, HeldSpend, HoldSpend, RenewSpend, SpendHold, Spending};
@@ -31,11 +32,10 @@ use crate::ledger::{
 use crate::money::MicroDollars;
 use crate::slots::{Slot, TakeSlot, TakenSlot};
 use async_trait::async_trait;
-use connect::{Heart, Lines};
+use connect::{Heart, Home, Lines, Terms};
 use keys::Keys;
 use local::Local;
 use outage::Breaker;
-use redis::Client;
 use scripts::Scripts;
 use std::fmt;
 use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
@@ -52,32 +52,18 @@ const DEADLINE: Duration = Duration::from_millis(100);
 /// to keep it busy, and on a loaded machine they are answered in time.
 const IN_FLIGHT_MAX: usize = 64;
 
-/// Where the shared ledger is.
-#[derive(Clone)]
-pub struct RedisSettings {
-    /// `redis://[user][:password@]host[:port][/database]`. A secret: it may hold the password.
-    pub url: String,
-    /// Leads every key as `<namespace>:`; empty for none.
-    pub namespace: String,
-    /// What is done about limits while it is away.
-    pub on_outage: OnOutage,
-}
-
-impl fmt::Debug for RedisSettings {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("RedisSettings")
-            .field("namespace", &self.namespace)
-            .field("on_outage", &self.on_outage)
-            .finish_non_exhaustive()
-    }
-}
-
 /// Settings that can never work. That Redis does not answer is no error for a ledger, see [`Status::Away`].
 #[derive(Debug, thiserror::Error)]
 pub enum LedgerError {
     /// Not an address that can be connected to. The reason does not repeat the address.
     #[error("the redis url cannot be used: {reason}; write redis://host:port/database")]
     Address {
+        /// Why, in few words.
+        reason: String,
+    },
+    /// Not what a connection can be made of: certificates that are none, for example.
+    #[error("the redis settings cannot be used: {reason}")]
+    Settings {
         /// Why, in few words.
         reason: String,
     },
@@ -99,8 +85,8 @@ pub struct RedisLedger {
 
 /// What the ledger's requests and tasks work on.
 struct Shared {
-    client: Client,
-    /// Host and port, for messages: nothing secret.
+    home: Home,
+    /// Where it is, for messages: nothing secret.
     address: String,
     on_outage: OnOutage,
     keys: Keys,
@@ -155,33 +141,36 @@ impl RedisLedger {
         self.shared.spends.set_apart();
     }
 
-    /// Whether an address can work at all; connects to nothing.
+    /// Whether these settings can work at all; connects to nothing.
     ///
     /// # Errors
-    /// It never can.
-    pub fn check_address(url: &str) -> Result<(), LedgerError> {
-        client(url).map(|_| ())
+    /// They never can.
+    pub fn check(place: RedisPlace) -> Result<(), LedgerError> {
+        home(place, DEADLINE).map(drop)
     }
 
-    /// Looks whether the Redis of these settings can carry a ledger, without starting one.
+    /// Looks whether the Redis of these settings can carry a ledger, without starting one. Every master of a cluster
+    /// is looked at.
     ///
     /// # Errors
-    /// The address can never work, or there is no Redis that lets us in.
-    pub async fn inspect(settings: &RedisSettings, clock: &dyn Clock) -> Result<Inspection, LedgerError> {
-        let keys = Keys::new(settings.namespace.clone());
-        durability::inspect(&client(&settings.url)?, &keys, &Scripts::new(), clock).await
+    /// The settings can never work, or there is no Redis that lets us in.
+    pub async fn inspect(settings: RedisSettings, clock: &dyn Clock) -> Result<Vec<Inspection>, LedgerError> {
+        let RedisSettings { place, namespace, .. } = settings;
+        let home = home(place, DEADLINE)?;
+        let keys = Keys::new(namespace, home.is_sharded());
+        durability::inspect(&home, &keys, &Scripts::new(), clock).await
     }
 
     /// The same for the Redis of this ledger.
     ///
     /// # Errors
     /// There is no Redis that lets us in.
-    pub async fn look(&self) -> Result<Inspection, LedgerError> {
-        let Shared { client, keys, scripts, clock, .. } = &*self.shared;
-        durability::inspect(client, keys, scripts, &**clock).await
+    pub async fn look(&self) -> Result<Vec<Inspection>, LedgerError> {
+        let Shared { home, keys, scripts, clock, .. } = &*self.shared;
+        durability::inspect(home, keys, scripts, &**clock).await
     }
 
-    /// Host and port: nothing secret.
+    /// Where Redis is: host and port, of several kinds more of them. Nothing secret.
     #[must_use]
     pub fn address(&self) -> &str {
         &self.shared.address
@@ -216,19 +205,19 @@ impl RedisLedger {
         trusts_clock: bool,
         deadline: Duration,
     ) -> Result<Arc<Self>, LedgerError> {
-        let RedisSettings { url, namespace, on_outage } = settings;
-        let client = client(&url)?;
-        let keys = Keys::new(namespace);
+        let RedisSettings { place, namespace, on_outage } = settings;
+        let home = home(place, deadline)?;
+        let keys = Keys::new(namespace, home.is_sharded());
         let heart = Heart {
-            replicas_key: keys.replicas(),
-            epoch_key: keys.epoch(),
+            keys: keys.clone(),
             replica: uuid::Uuid::now_v7().to_string(),
             clock: Arc::clone(&clock),
         };
         let local = Local::of(&heart.replica);
         let shared = Arc::new(Shared {
-            address: client.get_connection_info().addr().to_string(),
-            client,
+            address: home.address(),
+            spends: spend::Spends::new(home.is_sharded()),
+            home,
             on_outage,
             keys,
             scripts: Scripts::new(),
@@ -243,7 +232,6 @@ impl RedisLedger {
             local: Mutex::new(local),
             tokens: AtomicU64::new(0),
             views: Views::default(),
-            spends: spend::Spends::default(),
             slots: slots::Slots::default(),
             rest_order: tokio::sync::RwLock::new(()),
             flush_now: Notify::new(),
@@ -257,11 +245,15 @@ impl RedisLedger {
     }
 }
 
-fn client(url: &str) -> Result<Client, LedgerError> {
-    connect::client(url).map_err(|error| LedgerError::Address { reason: error.to_string() })
+fn home(place: RedisPlace, deadline: Duration) -> Result<Home, LedgerError> {
+    Home::new(place, deadline).map_err(|error| LedgerError::Settings { reason: error.to_string() })
 }
 
 impl Shared {
+    fn terms(&self) -> Terms<'_> {
+        Terms { scripts: &self.scripts, heart: &self.heart, deadline: self.deadline }
+    }
+
     /// The ledger's clock: ours, corrected to the server's.
     fn now_ms(&self) -> u64 {
         self.clock.unix_ms().saturating_add_signed(self.offset_ms.load(Ordering::Relaxed))
@@ -375,7 +367,12 @@ impl Ledger for RedisLedger {
     }
 
     fn status(&self) -> Status {
-        if self.shared.breaker.is_away() { Status::Away } else { Status::Shared }
+        // While a master of a cluster is away, its deployments go by this replica's share.
+        if self.shared.breaker.is_away() || self.shared.home.lacks_a_part() {
+            Status::Away
+        } else {
+            Status::Shared
+        }
     }
 
     fn tally(&self) -> Tally {

@@ -2,17 +2,24 @@
 use crate::redis_server::{RedisServer, free_port};
 use crate::world::{World, counter, get, member, run, until};
 use ledger::{
-    Clock, Finding, Hold, Inspection, Ledger, LedgerError, ManualClock, OnOutage, Outcome, RedisLedger,
-    RedisSettings, Sample, Settle, Severity, SystemClock,
+    Clock, Finding, Hold, Inspection, Ledger, LedgerError, ManualClock, Outcome, RedisLedger, RedisSettings,
+    Sample, Settle, Severity, SystemClock,
 };
 use std::time::Duration;
 
-fn settings(url: String) -> RedisSettings {
-    RedisSettings { url, namespace: String::new(), on_outage: OnOutage::Local }
+fn settings(url: &str) -> RedisSettings {
+    RedisSettings::of_url(url, "").unwrap()
+}
+
+/// What is found of the one server at this URL.
+async fn found(url: &str, clock: &dyn Clock) -> Result<Inspection, LedgerError> {
+    let mut found = RedisLedger::inspect(settings(url), clock).await?;
+    assert_eq!(found.len(), 1, "{found:?}");
+    Ok(found.remove(0))
 }
 
 async fn look(server: &RedisServer) -> Inspection {
-    RedisLedger::inspect(&settings(server.url()), &SystemClock).await.unwrap()
+    found(&server.url(), &SystemClock).await.unwrap()
 }
 
 /// A server that persists, so that nothing else is wrong with it.
@@ -108,15 +115,14 @@ async fn commands_and_keys_that_the_user_may_not_use_are_named() {
 }
 
 async fn as_guest(server: &RedisServer) -> Inspection {
-    let settings = settings(format!("redis://guest:hunter2@{}/", server.address()));
-    RedisLedger::inspect(&settings, &SystemClock).await.unwrap()
+    found(&format!("redis://guest:hunter2@{}/", server.address()), &SystemClock).await.unwrap()
 }
 
 #[tokio::test]
 async fn a_clock_that_is_far_from_ours_is_noted() {
     let (server, _redis) = well().await;
     let behind = ManualClock::at(SystemClock.unix_ms() - 60_000);
-    let found = RedisLedger::inspect(&settings(server.url()), &behind).await.unwrap().findings;
+    let found = found(&server.url(), &behind).await.unwrap().findings;
     assert!(matches!(found[..], [Finding::ClockDiffers { ahead_ms: 60_000..90_000 }]), "{found:?}");
     assert_eq!(found[0].severity(), Severity::Note);
 }
@@ -126,7 +132,7 @@ async fn a_server_that_cannot_be_reached_or_entered_is_an_error_with_its_address
     let (mut server, mut redis) = well().await;
     run(&mut redis, "CONFIG SET requirepass correct-horse").await;
     let reasons = async |url: String| {
-        let error = RedisLedger::inspect(&settings(url), &SystemClock).await.unwrap_err();
+        let error = found(&url, &SystemClock).await.unwrap_err();
         assert!(matches!(error, LedgerError::Unreachable { .. }), "{error}");
         error.to_string()
     };
@@ -148,7 +154,7 @@ async fn a_server_that_cannot_be_reached_or_entered_is_an_error_with_its_address
 async fn a_ledger_that_runs_can_look_at_its_own_redis_and_say_why_it_is_away() {
     let mut world = World::new();
     let ledger = world.ledger(Duration::from_millis(100)).await;
-    assert_eq!(ledger.look().await.unwrap().address, ledger.address());
+    assert_eq!(ledger.look().await.unwrap()[0].address, ledger.address());
     assert_eq!(ledger.why_away(), None);
     world.server.kill();
     ledger.until_away(true).await;

@@ -1,8 +1,13 @@
 //! Every file of `tests/scenarios` gives the written answers on every ledger.
-use crate::world::{PATIENT, START_MS, World};
-use ledger::{ManualClock, MemoryLedger, scenario};
+use crate::fleet_servers::SixNodes;
+use crate::redis_server::connect;
+use crate::world::{AGE, PATIENT, START_MS, World, until};
+use ledger::{
+    Clock, Ledger, ManualClock, MemoryLedger, OnOutage, RedisLedger, RedisSettings, Status, scenario,
+};
 use std::path::PathBuf;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
 
 fn scenarios() -> Vec<(PathBuf, String)> {
     let folder = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../tests/scenarios");
@@ -45,6 +50,38 @@ async fn a_shared_ledger_that_asks_for_each_scope_alone_answers_as_written() {
         ledger.ask_scopes_apart();
         let played = scenario::play(&text, &*ledger, async |by| world.advance(&ledger, by).await).await;
         if let Err(error) = played {
+            panic!("{}: {error}", path.display());
+        }
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+#[ignore = "slow: six servers have to find each other"]
+async fn the_ledger_in_a_cluster_answers_as_written() {
+    let cluster = SixNodes::start(&[]).await;
+    // A replica refuses, and gets it from its master.
+    let everywhere = async |command: &redis::Cmd| {
+        for server in &cluster.servers {
+            let _ = command.exec_async(&mut connect(&server.url()).await).await;
+        }
+    };
+    for (path, text) in scenarios() {
+        everywhere(&redis::cmd("FLUSHALL")).await;
+        let clock = Arc::new(ManualClock::at(START_MS));
+        let on_outage = OnOutage::Local;
+        let settings = RedisSettings { place: cluster.place(), namespace: String::new(), on_outage };
+        let ledger = RedisLedger::start_for_scenario(settings, clock.clone(), PATIENT).unwrap();
+        until("the ledger is shared", async || ledger.status() == Status::Shared).await;
+        let aged_at = Mutex::new(clock.instant());
+        let advance = async |by: Duration| {
+            ledger.drain().await;
+            let now = clock.instant();
+            let passed = now - std::mem::replace(&mut *aged_at.lock().unwrap(), now);
+            let by_ms = u64::try_from(by.saturating_sub(passed).as_millis()).unwrap();
+            everywhere(redis::cmd("EVAL").arg(AGE).arg(0).arg(by_ms)).await;
+            clock.advance(by);
+        };
+        if let Err(error) = scenario::play(&text, &*ledger, advance).await {
             panic!("{}: {error}", path.display());
         }
     }

@@ -23,10 +23,10 @@ pub(crate) const STRICT: Duration = Duration::from_millis(100);
 
 /// Ages what the ledgers wrote by their clock, as if so many milliseconds had passed. The heartbeat's keys live
 /// by the server's own.
-const AGE: &str = r"
+pub(crate) const AGE: &str = r"
     for _, key in ipairs(redis.call('KEYS', '*')) do
         local left = redis.call('PTTL', key)
-        if key:find('^onegate:replicas') or key:find('^onegate:epoch') then
+        if key:find('^onegate:replicas') or key:find('^onegate:epoch') or key:find('^{onegate:%d+}:') then
         elseif left >= 0 and left <= tonumber(ARGV[1]) then redis.call('DEL', key)
         elseif left >= 0 then redis.call('PEXPIRE', key, left - ARGV[1]) end
     end";
@@ -82,7 +82,7 @@ impl World {
     }
 
     pub(crate) fn settings(&self) -> RedisSettings {
-        RedisSettings { url: self.server.url(), namespace: String::new(), on_outage: OnOutage::Local }
+        RedisSettings::of_url(&self.server.url(), "").unwrap()
     }
 
     /// A ledger that is connected.

@@ -15,6 +15,7 @@ mod machine;
 mod provider;
 mod redis;
 mod replica;
+mod sentinel;
 
 pub use behaviour::Behaviour;
 pub use client::{Call, Client, Open, Reply};
@@ -22,3 +23,4 @@ pub use machine::{Scratch, alone, fresh_minute, many_open_files, now, signal, un
 pub use provider::{ScriptedProvider, Seen};
 pub use redis::{RedisServer, Watched};
 pub use replica::{Finished, Launch, Replica, once};
+pub use sentinel::BehindSentinels;

@@ -1,8 +1,7 @@
 //! `onegate check`: every fault of a config, without any network; with `--online` Redis is looked at too.
 use super::{Failed, inspection};
-use crate::catalog::RedisSettings;
 use crate::config::{self, Environment};
-use ledger::{RedisLedger, Severity, SystemClock};
+use ledger::{RedisLedger, RedisSettings, Severity, SystemClock};
 use std::io::Write;
 use std::path::Path;
 
@@ -35,19 +34,23 @@ pub(super) fn run(
 
 fn look(out: &mut dyn Write, redis: RedisSettings) -> Result<(), Failed> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
-    let found = runtime.block_on(RedisLedger::inspect(&redis.into(), &SystemClock))?;
-    let remarks = inspection::remarks(&found);
-    for (severity, text) in &remarks {
-        let word = match severity {
-            Severity::Fault => "error",
-            Severity::Warning => "warning",
-            Severity::Note => "note",
-        };
-        writeln!(out, "{word}: {text}\n")?;
+    let mut unfit = Vec::new();
+    for found in runtime.block_on(RedisLedger::inspect(redis, &SystemClock))? {
+        let remarks = inspection::remarks(&found);
+        for (severity, text) in &remarks {
+            let word = match severity {
+                Severity::Fault => "error",
+                Severity::Warning => "warning",
+                Severity::Note => "note",
+            };
+            writeln!(out, "{word}: {text}\n")?;
+        }
+        let product = found.product.as_deref().unwrap_or("redis");
+        if remarks.iter().any(|(severity, _)| *severity == Severity::Fault) {
+            unfit.push(format!("{product} at {} cannot be used for the ledger", found.address));
+        } else {
+            writeln!(out, "{product} at {} can be used for the ledger", found.address)?;
+        }
     }
-    let product = found.product.as_deref().unwrap_or("redis");
-    if remarks.iter().any(|(severity, _)| *severity == Severity::Fault) {
-        return Err(format!("{product} at {} cannot be used for the ledger", found.address).into());
-    }
-    Ok(writeln!(out, "{product} at {} can be used for the ledger", found.address)?)
+    if unfit.is_empty() { Ok(()) } else { Err(unfit.join("\n").into()) }
 }

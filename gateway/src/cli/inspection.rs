@@ -14,8 +14,8 @@ pub(super) async fn watch(redis: &RedisLedger) {
     loop {
         redis.until_away(false).await;
         // If it cannot be reached, the ledger itself says so.
-        let found = redis.look().await.map(|found| remarks(&found)).unwrap_or_default();
-        for (severity, text) in found {
+        let found = redis.look().await.unwrap_or_default();
+        for (severity, text) in found.iter().flat_map(remarks) {
             if told.insert(text.clone()) {
                 match severity {
                     Severity::Fault => tracing::error!("{text}"),

@@ -115,7 +115,7 @@ pub(super) async fn serve(parts: Parts, listener: TcpListener) -> Result<(), Fai
 /// Builds the parts of a config, and gives Redis a moment to be met.
 pub(super) async fn build(loaded: Loaded) -> Result<Parts, Failed> {
     let clock: Arc<dyn Clock> = Arc::new(SystemClock);
-    let redis = loaded.redis.map(|redis| RedisLedger::start(redis.into(), clock.clone())).transpose()?;
+    let redis = loaded.redis.map(|redis| RedisLedger::start(redis, clock.clone())).transpose()?;
     if let Some(redis) = &redis {
         // A replica that has not met the others yet would take the whole limit as its share.
         redis.wait_until_shared(FIRST_MEETING).await;

@@ -140,26 +140,33 @@ pub(super) const GENERAL_LATER: [&str; 2] = ["keys", "teams"];
 pub(super) const ALIAS: Keys = Keys { acted: "model hidden", ignored: "" };
 
 pub(super) const CACHE_KWARGS: Keys =
-    Keys { acted: "namespace", ignored: "max_connections socket_timeout ssl startup_nodes ttl" };
+    Keys { acted: REDIS, ignored: "gcp_service_account gcp_ssl_ca_certs max_connections socket_timeout ttl" };
+
+/// How LiteLLM's Redis client is told where to go.
+const REDIS: &str = "
+        url host port password username db ssl ssl_ca_certs ssl_certfile ssl_keyfile ssl_check_hostname
+        ssl_cert_reqs startup_nodes sentinel_nodes service_name sentinel_password namespace";
 
 /// `litellm_settings.cache_params`: where its cache is Redis, the ledger may live there too.
 pub(super) const CACHE_PARAMS: Keys = Keys {
-    acted: "type url host port password username db ssl namespace",
+    acted: "
+        type url host port password username db ssl ssl_ca_certs ssl_certfile ssl_keyfile
+        ssl_check_hostname ssl_cert_reqs startup_nodes redis_startup_nodes sentinel_nodes service_name
+        sentinel_password namespace",
     ignored: "
         cache_key_generator default_in_memory_ttl default_in_redis_ttl disk_cache_dir
         gcp_service_account gcp_ssl_ca_certs max_connections mode qdrant_api_base qdrant_collection_name
         qdrant_quantization_config redis_flush_size redis_semantic_cache_embedding_model
-        redis_semantic_cache_index_name redis_startup_nodes s3_api_version s3_aws_access_key_id
+        redis_semantic_cache_index_name s3_api_version s3_aws_access_key_id
         s3_aws_secret_access_key s3_aws_session_token s3_bucket_name s3_endpoint_url s3_region_name
-        s3_use_ssl s3_verify sentinel_nodes sentinel_password service_name similarity_threshold
-        socket_timeout ssl_ca_certs ssl_certfile ssl_check_hostname ssl_keyfile startup_nodes
-        supported_call_types ttl",
+        s3_use_ssl s3_verify similarity_threshold socket_timeout supported_call_types ttl",
 };
 
 pub(super) const ONEGATE: Keys = Keys { acted: "breaker ledger", ignored: "" };
 
 pub(super) const BREAKER: Keys = Keys { acted: "backoff", ignored: "" };
 
-pub(super) const LEDGER: Keys = Keys { acted: "namespace on_outage tpm_hold", ignored: "" };
+pub(super) const LEDGER: Keys =
+    Keys { acted: "namespace on_outage sentinel_ssl sentinel_username tpm_hold", ignored: "" };
 
 pub(super) const ON_OUTAGE: Keys = Keys { acted: "limits budgets", ignored: "" };

@@ -1,8 +1,9 @@
 //! What `onegate_settings.ledger` says besides where the ledger is.
 use super::known;
+use super::outage;
 use super::problem::Problems;
 use super::read::{Field, Section};
-use crate::catalog::TpmHold;
+use crate::catalog::{Outage, TpmHold};
 
 const NAMES: [(&str, TpmHold); 2] = [("input", TpmHold::Input), ("expected", TpmHold::Expected)];
 
@@ -10,6 +11,11 @@ const NAMES: [(&str, TpmHold); 2] = [("input", TpmHold::Input), ("expected", Tpm
 pub(super) fn tpm_hold(onegate: &Section<'_>, problems: &mut Problems) -> TpmHold {
     let ledger = onegate.section("ledger", &mut Problems::default());
     ledger.read("tpm_hold", named, problems).unwrap_or_default()
+}
+
+/// `on_outage`. The section as above.
+pub(super) fn outage(onegate: &Section<'_>, problems: &mut Problems) -> Outage {
+    outage::read(&onegate.section("ledger", &mut Problems::default()), problems)
 }
 
 fn named(field: &Field<'_>, problems: &mut Problems) -> Option<TpmHold> {

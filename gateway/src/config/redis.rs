@@ -1,37 +1,69 @@
-//! Where the ledger is shared: `router_settings.redis_*`, or the Redis of LiteLLM's response cache.
+//! Where the ledger is shared: `router_settings.redis_*` with `cache_kwargs`, or the Redis of LiteLLM's response cache,
+//! or the `REDIS_*` variables, in this order. Variables also fill in what a file leaves out of the login.
+mod login;
+mod nodes;
+mod source;
+
 use super::keys;
 use super::known;
-use super::number;
-use super::outage;
 use super::problem::Problems;
 use super::read::{Field, Section};
-use crate::catalog::RedisSettings;
-use crate::secret::Secret;
-use std::fmt::Write as _;
-use std::net::Ipv6Addr;
+use ledger::{
+    LedgerError, OnOutage, RedisAddress, RedisEndpoint, RedisLedger, RedisLogin, RedisPlace, RedisSettings,
+};
+use login::Said;
+pub(super) use source::variables;
+use source::{PLACES, Source};
 
 const PORT: u16 = 6379;
+const SENTINEL_PORT: u16 = 26379;
 
-/// The Redis to share, if there is one.
-pub(super) fn settings(
-    router: &Section<'_>,
-    litellm: &Section<'_>,
-    onegate: &Section<'_>,
+/// The Redis to share, if there is one. `environment` holds the `REDIS_*` variables.
+pub(super) fn settings<'t>(
+    router: &Section<'t>,
+    litellm: &Section<'t>,
+    onegate: &Section<'t>,
+    environment: &Section<'t>,
+    on_outage: OnOutage,
     problems: &mut Problems,
 ) -> Option<RedisSettings> {
     let kwargs = router.section("cache_kwargs", problems);
     known::check(&kwargs, &keys::CACHE_KWARGS, problems);
     let ledger = onegate.section("ledger", problems);
     known::check(&ledger, &keys::LEDGER, problems);
-    let own = url(router, "redis_", problems);
+    let own = Source::router(router, &kwargs);
     let cache = cache_params(litellm, problems);
-    let cache_url = cache.as_ref().and_then(|cache| url(cache, "", problems));
+    let environment = Source::environment(environment);
+
     let cache_namespace = cache.as_ref().and_then(|cache| cache.get("namespace"));
-    let cache_namespace = cache_namespace.filter(|_| own.is_none());
+    let cache_namespace = cache_namespace.filter(|_| !own.names_a_place());
     let named = [ledger.get("namespace"), kwargs.get("namespace"), cache_namespace];
     let namespace = namespace(named.into_iter().flatten().collect(), problems);
-    let outage = outage::read(&ledger, problems);
-    own.or(cache_url).map(|url| RedisSettings { url: Secret::new(url), namespace, outage })
+
+    let cache = cache.map(|cache| Source::cache(&cache));
+    let chosen = [Some(&own), cache.as_ref(), Some(&environment)];
+    let Some(chosen) = chosen.into_iter().flatten().find(|source| source.names_a_place()).cloned() else {
+        warn_of_orphan(&own, problems);
+        return None;
+    };
+    // What is not used is still read, so that all its faults are told.
+    if let Some(unused) = cache.as_ref().filter(|cache| own.names_a_place() && cache.names_a_place()) {
+        let _ = place(unused, environment.clone(), &ledger, problems);
+    }
+    // A variable that names the place is filled in by the file, and the other way round.
+    let others = if chosen.is_environment() { own } else { environment };
+    let (by, place) = place(&chosen, others, &ledger, problems)?;
+    if matches!(place, RedisPlace::Cluster { .. }) && namespace.contains(['{', '}']) {
+        let problem = by.error("with braces in the namespace all keys of a cluster would lie on one node");
+        problems.push(problem.allowed("a namespace without { and }"));
+    }
+    match RedisLedger::check(place.clone()) {
+        Ok(()) => Some(RedisSettings { place, namespace, on_outage }),
+        Err(error) => {
+            problems.push(by.error(format!("`{}`: {error}", by.key)));
+            None
+        }
+    }
 }
 
 /// LiteLLM's router shares the Redis of the response cache if it has none of its own.
@@ -65,103 +97,105 @@ fn namespace(named: Vec<Field<'_>>, problems: &mut Problems) -> String {
     chosen.unwrap_or_default().to_owned()
 }
 
-/// One URL from the keys that begin so. A `url` wins over all others.
-fn url(section: &Section<'_>, prefix: &str, problems: &mut Problems) -> Option<String> {
-    let get = |key: &str| section.get(&format!("{prefix}{key}"));
-    let host = get("host").and_then(|field| host(&field, problems));
-    let port = get("port").and_then(|field| port(&field, problems)).unwrap_or(PORT);
-    let password = get("password").and_then(|field| field.text(problems));
-    let username = get("username").and_then(|field| field.text(problems));
-    let db = get("db").and_then(|field| field.count(problems));
-    let ssl = get("ssl").and_then(|field| field.flag(problems)).unwrap_or(false);
-    if let Some(field) = get("url") {
-        if let Some(other) = get("host").or_else(|| get("password")) {
-            problems.push(other.warning(format!("not used: `{prefix}url` names the Redis")));
-        }
-        return given(&field, problems).and_then(|url| usable(&field, url, problems));
+/// Without a place the rest is of no use; its faults are told all the same.
+fn warn_of_orphan(own: &Source<'_>, problems: &mut Problems) {
+    let Some(orphan) = own.detail() else { return };
+    let said = Said(vec![own.clone()]);
+    if let Some(port) = said.get("port") {
+        nodes::port(&port, problems);
     }
-    let Some(host) = host else {
-        let orphan = ["port", "password", "username", "db", "ssl"].iter().find_map(|key| get(key));
-        if let Some(orphan) = orphan.filter(|_| get("host").is_none()) {
-            let what = format!("not used: without `{prefix}host` nothing is shared");
-            problems.push(orphan.warning(what).allowed(format!("`{prefix}host`, or `{prefix}url`")));
-        }
-        return None;
-    };
-    let mut url = String::from(if ssl { "rediss://" } else { "redis://" });
-    match (username.unwrap_or_default(), password.unwrap_or_default()) {
-        ("", "") => {}
-        (username, password) => {
-            let _ = write!(url, "{}:{}@", encoded(username), encoded(password));
-        }
-    }
-    let _ = write!(url, "{host}:{port}/{}", db.unwrap_or(0));
-    let named = get("ssl").filter(|_| ssl).or_else(|| get("host"))?;
-    usable(&named, url, problems)
+    said.login(problems);
+    let problem = orphan.warning("not used: without `redis_host` nothing is shared");
+    problems.push(problem.allowed("`redis_host`, or `redis_url`"));
 }
 
-/// What the ledger can never connect to is a fault of the file, not of the start.
-fn usable(field: &Field<'_>, url: String, problems: &mut Problems) -> Option<String> {
-    if url.starts_with("rediss://") {
-        let problem = field.error("TLS to Redis is not built yet");
-        problems.push(problem.allowed("a plain connection: `redis://`, or `redis_ssl: false`"));
-        return None;
+/// The place, and the value that names it.
+fn place<'t>(
+    chosen: &Source<'t>,
+    others: Source<'t>,
+    ledger: &Section<'t>,
+    problems: &mut Problems,
+) -> Option<(Field<'t>, RedisPlace)> {
+    let mut named = PLACES.into_iter().filter_map(|kind| chosen.get(kind).map(|field| (kind, field)));
+    let (kind, by) = named.next()?;
+    // In an environment several may stand by chance: the first wins, as in LiteLLM.
+    for (_, other) in named.filter(|_| !chosen.is_environment()) {
+        let problem = other.error(format!("`{}` and `{}` name two kinds of Redis", by.key, other.key));
+        problems.push(problem.allowed("one of a URL, a host, the nodes of a cluster and sentinels"));
     }
-    match ledger::RedisLedger::check_address(&url) {
-        Ok(()) => Some(url),
-        Err(error) => {
-            let problem = field.error(format!("`{}`: {error}", field.key));
-            problems.push(problem.allowed("redis://USER:PASSWORD@HOST:PORT/DATABASE, percent-encoded"));
+    let said = Said(vec![chosen.clone(), others]);
+    let place = match kind {
+        "url" => by_url(&by, chosen, problems)?,
+        "startup_nodes" => cluster(&by, &said, problems)?,
+        "sentinel_nodes" => sentinel(&by, &said, ledger, problems)?,
+        _ => {
+            let login = said.login(problems);
+            let port = said.get("port").map_or(Some(PORT), |field| nodes::port(&field, problems));
+            let host = nodes::host(&by, problems);
+            let at = RedisEndpoint { host: host?, port: port? };
+            RedisPlace::Single { address: RedisAddress::Tcp(at), login }
+        }
+    };
+    Some((by, place))
+}
+
+/// A URL tells all of it. Keys beside it may add to it, but variables do not add to a URL of the file.
+fn by_url(by: &Field<'_>, chosen: &Source<'_>, problems: &mut Problems) -> Option<RedisPlace> {
+    match RedisPlace::of_url(by.text(problems)?.trim()) {
+        Ok(RedisPlace::Single { address, login }) => {
+            let login = Said(vec![chosen.clone()]).added_to(login, problems);
+            Some(RedisPlace::Single { address, login })
+        }
+        Ok(place) => Some(place),
+        Err(
+            LedgerError::Address { reason }
+            | LedgerError::Settings { reason }
+            | LedgerError::Unreachable { reason, .. },
+        ) => {
+            let problem = by.error(format!("`{}` is no address of a Redis: {reason}", by.key));
+            problems.push(problem.allowed(
+                "redis://USER:PASSWORD@HOST:PORT/DATABASE, percent-encoded; rediss:// or unix://PATH",
+            ));
             None
         }
     }
 }
 
-fn given(field: &Field<'_>, problems: &mut Problems) -> Option<String> {
-    let text = field.text(problems)?.trim();
-    let rest = text.strip_prefix("redis://").or_else(|| text.strip_prefix("rediss://"));
-    let host = rest.map(|rest| rest.rsplit_once('@').map_or(rest, |(_, host)| host));
-    if host.is_none_or(|host| host.is_empty() || host.starts_with(['/', ':'])) {
-        let what = format!("`{}` must be the address of a Redis", field.key);
-        problems.push(field.error(what).allowed("redis://HOST:PORT, with USER:PASSWORD@ before HOST"));
-        return None;
+fn cluster(by: &Field<'_>, said: &Said<'_>, problems: &mut Problems) -> Option<RedisPlace> {
+    let nodes = nodes::endpoints(by, PORT, problems);
+    let login = said.login(problems);
+    if let Some(db) = said.get("db").filter(|_| login.database != 0) {
+        let problem = db.error(format!("`{}`: a cluster has no other database than 0", db.key));
+        problems.push(problem.allowed("0, or a namespace"));
     }
-    Some(text.to_owned())
+    Some(RedisPlace::Cluster { nodes: nodes?, login })
 }
 
-/// A host as URLs write it.
-fn host(field: &Field<'_>, problems: &mut Problems) -> Option<String> {
-    let text = field.name(problems)?.trim();
-    if text.trim_start_matches('[').trim_end_matches(']').parse::<Ipv6Addr>().is_ok() {
-        let bare = text.trim_start_matches('[').trim_end_matches(']');
-        return Some(format!("[{bare}]"));
+fn sentinel(
+    by: &Field<'_>,
+    said: &Said<'_>,
+    ledger: &Section<'_>,
+    problems: &mut Problems,
+) -> Option<RedisPlace> {
+    let sentinels = nodes::endpoints(by, SENTINEL_PORT, problems);
+    let mut login = said.login(problems);
+    let password = said.text("sentinel_password", problems);
+    // As in LiteLLM; an empty password says that the master has none.
+    if said.get("password").is_none() {
+        login.password = login.password.or_else(|| password.clone());
     }
-    if text.contains([':', '/', '@', '?', '#', '%', '[', ']']) || text.contains(char::is_whitespace) {
-        let what = format!("`{}` must be a host", field.key);
-        problems.push(field.error(what).allowed("a name or an address alone; the port has its own key"));
-        return None;
+    let username = ledger.read("sentinel_username", Field::text, problems).map(str::to_owned);
+    let is_encrypted = ledger.read("sentinel_ssl", Field::flag, problems);
+    let tls = login.tls.clone().filter(|_| is_encrypted != Some(false));
+    if let Some(field) = ledger.get("sentinel_ssl").filter(|_| is_encrypted == Some(true) && tls.is_none()) {
+        let problem = field.error("the sentinels cannot be encrypted alone");
+        problems.push(problem.allowed("`ssl: true` for the master too"));
     }
-    Some(text.to_owned())
-}
-
-fn port(field: &Field<'_>, problems: &mut Problems) -> Option<u16> {
-    let text = field.text(problems)?;
-    let port = number::count(text).and_then(|port| u16::try_from(port).ok()).filter(|&port| port > 0);
-    if port.is_none() {
-        problems.push(field.error(format!("`{}` must be a port", field.key)).allowed("1 to 65535"));
+    let sentinel_login = RedisLogin { username, password, database: 0, tls };
+    let master = said.text("service_name", problems);
+    if master.is_none() {
+        let problem = by.error(format!("`{}` needs the name of the master", by.key));
+        problems.push(problem.allowed("`service_name` beside it, such as mymaster"));
     }
-    port
-}
-
-/// Percent-encodes all that could mean something in a URL.
-fn encoded(text: &str) -> String {
-    let mut out = String::with_capacity(text.len());
-    for byte in text.bytes() {
-        if byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'.' | b'_' | b'~') {
-            out.push(char::from(byte));
-        } else {
-            let _ = write!(out, "%{byte:02X}");
-        }
-    }
-    out
+    Some(RedisPlace::Sentinel { sentinels: sentinels?, sentinel_login, master: master?, login })
 }

@@ -5,7 +5,7 @@ use super::keys;
 use super::known;
 use super::problem::Problems;
 use super::read::{Field, Section};
-use crate::catalog::{Settings, TpmHold};
+use crate::catalog::{Outage, Settings, TpmHold};
 use routing::Strategy;
 use std::time::Duration;
 
@@ -55,6 +55,7 @@ pub(super) fn settings(
         strategy,
         limits_bind: strategy.limits_bind() || pre_call_checks || enforce,
         tpm_hold: TpmHold::default(),
+        outage: Outage::default(),
         pre_call_checks,
         num_retries: either(router, litellm, "num_retries", Field::few, problems).unwrap_or(NUM_RETRIES),
         retry_after: router.read("retry_after", Field::seconds, problems).unwrap_or_default(),

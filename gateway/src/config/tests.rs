@@ -3,6 +3,7 @@ mod catalog;
 mod damage;
 mod golden;
 mod identity;
+mod redis;
 
 use super::{Environment, Loaded, Problems, load_text};
 

@@ -15,7 +15,13 @@ pub(super) async fn awaited<T: FromRedisValue>(shared: &Shared, call: &Call<'_>)
     let deadline = shared.clock.instant() + shared.deadline;
     let asked = async {
         match call.send(&mut line).await {
-            Err(error) if error.is_unrecoverable_error() => call.send(&mut line).await,
+            Err(error) if error.is_unrecoverable_error() => {
+                // The master of a cluster that failed once is out until it was checked, so the second answer hides why.
+                if shared.home.is_sharded() {
+                    shared.breaker.doubt(Line::Reserve, &error);
+                }
+                call.send(&mut line).await
+            }
             answer => answer,
         }
     };

@@ -3,6 +3,7 @@
 mod grants;
 
 use super::LedgerError;
+use super::connect::Home;
 use super::keys::Keys;
 use super::reason::reason;
 use super::scripts::Scripts;
@@ -102,25 +103,32 @@ impl Finding {
     }
 }
 
-/// Looks over a connection of its own.
+/// Looks at every server that carries the ledger, over a connection of its own.
 pub(super) async fn inspect(
-    client: &Client,
+    home: &Home,
     keys: &Keys,
     scripts: &Scripts,
     clock: &dyn Clock,
-) -> Result<Inspection, LedgerError> {
-    let address = client.get_connection_info().addr().to_string();
-    match look(client, keys, scripts, clock).await {
-        Ok((product, mut findings)) => {
-            findings.sort_by_key(Finding::severity);
-            Ok(Inspection { address, product, findings })
-        }
-        Err(error) => Err(LedgerError::Unreachable { address, reason: reason(&error) }),
+) -> Result<Vec<Inspection>, LedgerError> {
+    let unreachable =
+        |address: String| move |error| LedgerError::Unreachable { address, reason: reason(&error) };
+    let lead = format!("onegate-check-{}", uuid::Uuid::now_v7());
+    let servers = home.servers(&lead, PATIENCE).await.map_err(unreachable(home.address()))?;
+    let mut found = Vec::with_capacity(servers.len());
+    for (client, id) in servers {
+        let address = client.get_connection_info().addr().to_string();
+        let looked = look(&client, &id, keys, scripts, clock).await;
+        let (product, mut findings) = looked.map_err(unreachable(address.clone()))?;
+        findings.sort_by_key(Finding::severity);
+        found.push(Inspection { address, product, findings });
     }
+    Ok(found)
 }
 
+/// `id` is nobody's, and keys with it lie on this server.
 async fn look(
     client: &Client,
+    id: &str,
     keys: &Keys,
     scripts: &Scripts,
     clock: &dyn Clock,
@@ -129,7 +137,7 @@ async fn look(
         .set_connection_timeout(Some(PATIENCE))
         .set_response_timeout(Some(PATIENCE));
     let mut line = client.get_multiplexed_async_connection_with_config(&config).await?;
-    let mut findings = grants::check(&mut line, keys, scripts, clock.unix_ms()).await?;
+    let mut findings = grants::check(&mut line, (id, keys), scripts, clock.unix_ms()).await?;
     findings.extend(clocks(&mut line, clock).await?);
     let info = allowed(redis::cmd("INFO").query_async::<String>(&mut line).await)?;
     let saves = saves(&mut line).await?;

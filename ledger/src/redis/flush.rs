@@ -99,9 +99,10 @@ pub(super) async fn flush(shared: &Shared, lines: &Lines) {
 }
 
 /// Whether the line may be trusted with changes. One that failed its last call has to answer something harmless
-/// first: what is asked for twice in vain is lost, and a dead line shows only by its misses.
+/// first: what is asked for twice in vain is lost, and a dead line shows only by its misses. A master of a cluster
+/// that failed is out until it was checked, so nothing is sent to it anyway.
 async fn answers_again(shared: &Shared, lines: &Lines) -> bool {
-    if !shared.breaker.has_missed(Line::Rest) {
+    if shared.home.is_sharded() || !shared.breaker.has_missed(Line::Rest) {
         return true;
     }
     match within(shared.deadline, redis::cmd("PING").exec_async(&mut lines.rest.clone())).await {
@@ -150,14 +151,16 @@ fn pack(shared: &Shared, now_ms: u64) -> Vec<(Load, Call<'_>)> {
         let args = vec![token.to_string(), PROBE_MS.to_string()];
         packed.push((Load::Renewal, Call { script: &shared.scripts.probe, keys, args }));
     }
-    for members in changes.chunks(CALL_MEMBERS_MAX) {
+    // No call may span two masters of a cluster.
+    let call_members = if shared.home.is_sharded() { 1 } else { CALL_MEMBERS_MAX };
+    for members in changes.chunks(call_members) {
         let (keys, args) = members.iter().flat_map(|change| increments(shared, change)).unzip();
         let call = Call { script: &shared.scripts.settle, keys, args };
         if !call.keys.is_empty() {
             packed.push((Load::Changes(members.to_vec()), call));
         }
     }
-    for deployments in samples.chunks(CALL_MEMBERS_MAX) {
+    for deployments in samples.chunks(call_members) {
         packed.push((Load::Samples(deployments.to_vec()), appends(shared, deployments)));
     }
     packed
@@ -202,7 +205,8 @@ fn increments(shared: &Shared, ((minute, member), unsent): &(Window, Unsent)) ->
         .collect()
 }
 
-/// The server answered this call. One that it refused has not run, so all of it is still to be written.
+/// The server answered this call. One that it refused has not run, so all of it is still to be written. Of a cluster
+/// one master may have answered and another not.
 fn acknowledge(shared: &Shared, load: Load, answer: RedisResult<Value>) -> RedisResult<()> {
     match answer {
         Ok(_) => {
@@ -212,7 +216,7 @@ fn acknowledge(shared: &Shared, load: Load, answer: RedisResult<Value>) -> Redis
             Ok(())
         }
         Err(error) => {
-            put_back(shared, load, true);
+            put_back(shared, load, !error.is_io_error() || error.is_connection_refusal());
             Err(error)
         }
     }

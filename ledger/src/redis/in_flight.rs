@@ -2,7 +2,7 @@
 //! replica wrote outlives it by 3 s.
 use super::Shared;
 use super::connect::Lines;
-use redis::{Pipeline, RedisResult};
+use redis::{Cmd, FromRedisValue, RedisResult};
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 use std::time::Duration;
@@ -46,30 +46,46 @@ pub(super) async fn exchange(shared: &Shared, lines: &Lines, alive: &[String]) -
     let ours = &shared.heart.replica;
     let others: Vec<String> =
         alive.iter().filter(|id| *id != ours).map(|id| shared.keys.in_flight(id)).collect();
-    let mut pipeline = Pipeline::new();
-    match &own {
-        Some(own) => {
-            let key = shared.keys.in_flight(ours);
-            pipeline.cmd("SET").arg(key).arg(own).arg("PX").arg(TTL.as_millis().to_string()).ignore();
-        }
-        None if published => {
-            pipeline.cmd("DEL").arg(shared.keys.in_flight(ours)).ignore();
-        }
-        None => {}
+    let mut commands: Vec<Cmd> = Vec::new();
+    let writes = own.is_some() || published;
+    if let Some(own) = &own {
+        let mut set = redis::cmd("SET");
+        set.arg(shared.keys.in_flight(ours)).arg(own).arg("PX").arg(TTL.as_millis().to_string());
+        commands.push(set);
+    } else if published {
+        let mut del = redis::cmd("DEL");
+        del.arg(shared.keys.in_flight(ours));
+        commands.push(del);
     }
-    if !others.is_empty() {
-        pipeline.cmd("MGET").arg(&others);
-    }
+    // No command may span two slots of a cluster.
+    let together = if shared.home.is_sharded() { 1 } else { others.len().max(1) };
+    commands.extend(others.chunks(together).map(|keys| {
+        let mut mget = redis::cmd("MGET");
+        mget.arg(keys);
+        mget
+    }));
     // Before it is known whether it was written: then it may stand.
     shared.local().others.published |= own.is_some();
-    let mut read: Vec<Vec<Option<Vec<u8>>>> = Vec::new();
-    if !pipeline.is_empty() {
-        read = pipeline.query_async(&mut lines.rest.clone()).await?;
+    let mut answers = Vec::new();
+    if !commands.is_empty() {
+        answers = lines.rest.clone().send_each(commands).await?;
+    }
+    let (mut read, mut failed) = (Vec::new(), None);
+    let mut answers = answers.into_iter();
+    let written = answers.by_ref().take(usize::from(writes)).find_map(Result::err);
+    for answer in answers {
+        match answer.and_then(|answer| Ok(Vec::<Option<Vec<u8>>>::from_redis_value(answer)?)) {
+            Ok(values) => read.extend(values),
+            Err(error) => failed = Some(error),
+        }
     }
     let mut local = shared.local();
-    local.others.published = own.is_some();
-    local.others.read(&read.concat(), shared.clock.instant());
-    Ok(())
+    local.others.published = own.is_some() || published && written.is_some();
+    // Of a cluster a part may be away: what the rest tells is better than nothing.
+    if failed.is_none() || !read.is_empty() {
+        local.others.read(&read, shared.clock.instant());
+    }
+    written.or(failed).map_or(Ok(()), Err)
 }
 
 /// `{"dep-a":2}`; `None` where nothing runs. Sorted, so that equal calls make equal texts.

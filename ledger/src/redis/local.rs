@@ -351,13 +351,15 @@ impl Local {
 
     /// Redis has lost its memory: what this replica had written in this minute is to be written again, and every
     /// cooldown it knows of, for those are extended at most however many replicas write them.
-    pub(super) fn write_again(&mut self, now_ms: u64) {
+    /// Only what lies in the part that lost it: the rest stands.
+    pub(super) fn write_again(&mut self, now_ms: u64, is_lost: impl Fn(&str) -> bool) {
         let minute = Minute::of(now_ms);
-        let members: Vec<Member> = self.book.members(minute).cloned().collect();
+        let members: Vec<Member> =
+            self.book.members(minute).filter(|member| is_lost(&member.id)).cloned().collect();
         for member in members {
             self.change(minute, &member, self.written(minute, &member).increases());
         }
-        for (id, cooling) in self.book.cooldowns(now_ms) {
+        for (id, cooling) in self.book.cooldowns(now_ms).filter(|(id, _)| is_lost(id)) {
             let after = if self.book.trips(id, now_ms) > 0 { After::Trip } else { After::Nothing };
             let (cooling, reason) = (cooling.clone(), String::new());
             let unsent = UnsentCooldown { cooling, reason, after, token: None };

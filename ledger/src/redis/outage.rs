@@ -1,11 +1,12 @@
 //! Whether Redis is there. While it is not, nothing waits for it, and one task asks twice a second whether it
 //! is back. A slow moment is no outage: before the breaker opens, a check on a connection of its own must fail.
-use super::connect::{self, Beat, SILENT_MAX_MS, missed, within};
+use super::connect::{Beat, SILENT_MAX_MS, missed, within};
 use super::reason::reason;
 use super::tally::Counts;
 use super::{Shared, flush, in_flight};
 use crate::ledger::OnOutage;
 use redis::{ErrorKind, RedisError, RedisResult};
+use std::collections::HashMap;
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
@@ -26,16 +27,17 @@ pub(super) struct Breaker {
     doubts: Notify,
     misses: [AtomicU32; 2],
     replicas: AtomicU64,
-    epoch: Mutex<Epoch>,
+    /// The memory of each part of the ledger.
+    epochs: Mutex<HashMap<String, Epoch>>,
     /// Why it is away, in words.
     why: Mutex<Option<String>>,
     pub(super) counts: Counts,
 }
 
-/// The memory that the server was last seen to have.
-#[derive(Debug, Default)]
+/// The memory that a part was last seen to have.
+#[derive(Debug)]
 struct Epoch {
-    name: Option<String>,
+    name: String,
     /// When it was first seen, if it replaced another one.
     began: Option<Instant>,
 }
@@ -56,7 +58,7 @@ impl Breaker {
             doubts: Notify::new(),
             misses: [AtomicU32::new(0), AtomicU32::new(0)],
             replicas: AtomicU64::new(1),
-            epoch: Mutex::default(),
+            epochs: Mutex::default(),
             why: Mutex::new(None),
             counts: Counts::default(),
         }
@@ -113,7 +115,8 @@ impl Breaker {
             ErrorKind::Io => {
                 self.misses(line).fetch_add(1, Ordering::Relaxed);
             }
-            _ if error.is_unrecoverable_error() => {}
+            // A cluster has changed as well as broken connections.
+            _ if error.is_unrecoverable_error() || error.is_cluster_error() => {}
             _ if error.code().is_some_and(refuses_everything) => {}
             // One key of a wrong type, say: no reason to give up on the server.
             _ => {
@@ -152,20 +155,29 @@ impl Breaker {
         self.misses.iter().any(|misses| misses.load(Ordering::Relaxed) >= MISSES_MAX)
     }
 
-    /// Takes over what a beat was told; true if the epoch replaces another one.
-    fn learn(&self, replicas: u64, epoch: String, now: Instant) -> bool {
-        let mut known = self.epoch.lock().unwrap_or_else(PoisonError::into_inner);
-        let is_new = known.name.as_ref().is_some_and(|name| *name != epoch);
-        if is_new {
-            known.began = Some(now);
+    /// Takes over what a beat was told; answers with the parts whose epoch replaces another one.
+    fn learn(&self, replicas: u64, epochs: Vec<(String, String)>, now: Instant) -> Vec<String> {
+        let mut known = self.epochs.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut lost = Vec::new();
+        for (part, name) in epochs {
+            match known.get_mut(&part) {
+                Some(epoch) if epoch.name == name => {}
+                Some(epoch) => {
+                    *epoch = Epoch { name, began: Some(now) };
+                    lost.push(part);
+                }
+                None => {
+                    known.insert(part, Epoch { name, began: None });
+                }
+            }
         }
-        known.name = Some(epoch);
         // A server that lost its memory has forgotten the others too, until they have beaten again. Who took
         // itself to be alone meanwhile would take the whole limit for its share.
-        let forgot = known.began.is_some_and(|began| now.saturating_duration_since(began) < SILENT_MAX);
+        let is_recent = |began: Instant| now.saturating_duration_since(began) < SILENT_MAX;
+        let forgot = known.values().any(|epoch| epoch.began.is_some_and(is_recent));
         let replicas = if forgot { replicas.max(self.replicas()) } else { replicas };
         self.replicas.store(replicas, Ordering::Relaxed);
-        is_new
+        lost
     }
 }
 
@@ -223,9 +235,8 @@ pub(super) async fn guard(shared: Arc<Shared>) {
 /// One beat of the heart. A failure raises a doubt like that of any call.
 async fn beat(shared: &Shared) -> RedisResult<()> {
     shared.views.forget_idle(shared.clock.instant());
-    if let Some(mut lines) = shared.lines() {
-        let beat = connect::beat(&mut lines.rest, &shared.scripts, &shared.heart);
-        match within(shared.deadline, beat).await {
+    if let Some(lines) = shared.lines() {
+        match shared.home.beat(&lines, shared.terms()).await {
             Ok(beat) => {
                 let told = within(shared.deadline, in_flight::exchange(shared, &lines, &beat.alive)).await;
                 note(shared, beat);
@@ -233,6 +244,7 @@ async fn beat(shared: &Shared) -> RedisResult<()> {
                     Ok(()) => shared.breaker.answered(Line::Rest),
                     Err(error) => shared.breaker.doubt(Line::Rest, &error),
                 }
+                receive_returned(shared).await;
             }
             // Whatever refuses a beat refuses everything, so its kind does not matter.
             Err(_) => shared.breaker.missed(Line::Rest),
@@ -243,20 +255,31 @@ async fn beat(shared: &Shared) -> RedisResult<()> {
 
 /// Settles a doubt. An error is the verdict that Redis is away.
 async fn examine(shared: &Shared) -> RedisResult<()> {
-    let beat = match check(shared).await {
+    let checked = match shared.home.check(shared.terms()).await {
         // Whatever broke a call's connection may have broken the check's too; it refuses at once if it is gone.
-        Err(error) if error.is_unrecoverable_error() => check(shared).await?,
+        Err(error) if error.is_unrecoverable_error() => shared.home.check(shared.terms()).await?,
         verdict => verdict?,
     };
-    note(shared, beat);
-    if shared.breaker.has_dead_line() {
-        // A miss alone never makes the client library reconnect.
-        let lines = connect::lines(&shared.client, &shared.scripts, shared.deadline).await?;
+    // A miss alone never makes the client library reconnect, and it knows no other address than its first.
+    if shared.breaker.has_dead_line() || shared.home.has_moved(shared.lines().as_ref(), &checked) {
+        let lines = shared.home.lines(&checked, shared.terms()).await?;
         shared.set_lines(Some(lines));
         shared.breaker.forgive();
     }
+    note(shared, checked.beat);
     shared.breaker.in_doubt.store(false, Ordering::Relaxed);
+    receive_returned(shared).await;
     Ok(())
+}
+
+/// A part of Redis that came back while the rest was there gets what piled up, then takes reservations.
+async fn receive_returned(shared: &Shared) {
+    if shared.home.waits_for_flush()
+        && let Some(lines) = shared.lines()
+    {
+        flush::flush(shared, &lines).await;
+        shared.home.open();
+    }
 }
 
 fn go_away(shared: &Shared, error: &RedisError) {
@@ -280,25 +303,44 @@ fn warn_away(shared: &Shared) {
 
 /// Connects anew and writes what piled up, so that the counters are whole before anyone relies on them.
 async fn come_back(shared: &Shared) -> RedisResult<()> {
-    let beat = check(shared).await?;
-    let lines = connect::lines(&shared.client, &shared.scripts, shared.deadline).await?;
-    note(shared, beat);
+    let checked = shared.home.check(shared.terms()).await?;
+    let lines = shared.home.lines(&checked, shared.terms()).await?;
+    note(shared, checked.beat);
     shared.set_lines(Some(lines.clone()));
     flush::flush(shared, &lines).await;
+    shared.home.open();
     shared.breaker.in_doubt.store(false, Ordering::Relaxed);
     shared.breaker.forgive();
     shared.breaker.away.send_replace(false);
     Ok(())
 }
 
-async fn check(shared: &Shared) -> RedisResult<Beat> {
-    connect::check(&shared.client, &shared.scripts, &shared.heart, shared.deadline).await
-}
-
 fn note(shared: &Shared, beat: Beat) {
     let replicas = u64::try_from(beat.alive.len()).unwrap_or(u64::MAX);
     shared.correct_clock(beat.offset_ms, beat.error_ms);
-    if shared.breaker.learn(replicas, beat.epoch, shared.clock.instant()) {
-        shared.local().write_again(shared.now_ms());
+    for part in shared.breaker.learn(replicas, beat.epochs, shared.clock.instant()) {
+        let is_lost = |id: &str| shared.home.keeps(&part, id, &shared.keys);
+        shared.local().write_again(shared.now_ms(), is_lost);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::clock::{Clock, SystemClock};
+
+    fn epochs(epochs: &[(&str, &str)]) -> Vec<(String, String)> {
+        epochs.iter().map(|&(part, name)| (part.to_owned(), name.to_owned())).collect()
+    }
+
+    #[test]
+    fn a_part_that_lost_its_memory_is_named_and_lowers_the_number_of_replicas_only_after_a_while() {
+        let (breaker, now) = (Breaker::new(), SystemClock.instant());
+        assert!(breaker.learn(3, epochs(&[("a", "1"), ("b", "1")]), now).is_empty());
+        assert!(breaker.learn(3, epochs(&[("b", "1")]), now).is_empty(), "one that is away has lost nothing");
+        assert_eq!(breaker.learn(1, epochs(&[("a", "1"), ("b", "2")]), now), ["b"]);
+        assert_eq!(breaker.replicas(), 3);
+        assert!(breaker.learn(1, epochs(&[("a", "1"), ("b", "2")]), now + SILENT_MAX).is_empty());
+        assert_eq!(breaker.replicas(), 1);
     }
 }

@@ -20,6 +20,9 @@ pub(super) fn reason(error: &RedisError) -> String {
         ErrorKind::Client | ErrorKind::InvalidClientConfig => {
             "no connection could be set up: do address, user and database fit this server?".to_owned()
         }
+        ErrorKind::MasterNameNotFoundBySentinel => {
+            "no sentinel knows a master of this name: is `service_name` right?".to_owned()
+        }
         _ if names_database(error) => "it has no database of that number".to_owned(),
         _ => format!("{} ({})", error.category(), error.code().unwrap_or("no code")),
     }

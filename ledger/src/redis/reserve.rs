@@ -46,9 +46,11 @@ pub(super) async fn reserve(shared: &Shared, reserve: Reserve) -> Reserved {
     let (mut passed, open) = sort_out(shared, &reserve);
     let permit = permit(shared).await;
     let deadline = shared.clock.instant() + shared.deadline;
-    let mut asked = 0;
+    let (mut asked, mut is_alone) = (0, false);
     if let (Some(_permit), Some(lines)) = (permit, shared.lines()) {
-        for wants in open.chunks(CALL_WANTS_MAX) {
+        // No call may span two masters of a cluster.
+        let call_wants = if shared.home.is_sharded() { 1 } else { CALL_WANTS_MAX };
+        for wants in open.chunks(call_wants) {
             let call = ask(shared, &lines, wants, reserve.ignore_cooldown);
             match timeout_at(deadline, call).await.unwrap_or_else(|_| Err(missed())) {
                 Ok(Answer::Granted { index, hold, rpm, tpm, passed: refused }) => {
@@ -69,17 +71,31 @@ pub(super) async fn reserve(shared: &Shared, reserve: Reserve) -> Reserved {
                 Ok(Answer::Turned { .. }) => break,
                 Err(error) => {
                     shared.breaker.doubt(Line::Reserve, &error);
-                    break;
+                    if !shared.home.is_sharded() || shared.clock.instant() >= deadline {
+                        break;
+                    }
+                    // Only this one's master is away; the next may have one that answers.
+                    is_alone = true;
+                    match alone(shared, wants, reserve.ignore_cooldown, passed) {
+                        Reserved::Refused { passed: refused } => passed = refused,
+                        granted => {
+                            shared.breaker.counts.by_policy.up();
+                            return granted;
+                        }
+                    }
                 }
             }
             asked += wants.len();
         }
     }
+    if asked < open.len() || is_alone {
+        shared.breaker.counts.by_policy.up();
+    }
     if asked == open.len() {
         passed.sort_unstable_by_key(|&(index, _)| index);
         return Reserved::Refused { passed };
     }
-    by_policy(shared, &open[asked..], reserve.ignore_cooldown, passed)
+    alone(shared, &open[asked..], reserve.ignore_cooldown, passed)
 }
 
 /// A refusal tells what the fleet has used; the share must know it if Redis goes away.
@@ -135,7 +151,14 @@ async fn ask(
                 now_ms = server_ms;
                 turns += 1;
             }
-            Err(error) if may_repeat && error.is_unrecoverable_error() => may_repeat = false,
+            Err(error) if may_repeat && error.is_unrecoverable_error() => {
+                may_repeat = false;
+                // The master of a cluster that failed once is out until it was checked, so the second answer hides
+                // why.
+                if shared.home.is_sharded() {
+                    shared.breaker.doubt(Line::Reserve, &error);
+                }
+            }
             answer => return answer,
         }
     }
@@ -214,13 +237,7 @@ fn read(answer: &[i64], wants: &[Placed<'_>], now_ms: u64, token: &str) -> Optio
 }
 
 /// Those that Redis was not heard on, by the outage policy: denied, or by what this replica knows alone.
-fn by_policy(
-    shared: &Shared,
-    open: &[Placed<'_>],
-    ignore_cooldown: bool,
-    mut passed: Vec<Passed>,
-) -> Reserved {
-    shared.breaker.counts.by_policy.up();
+fn alone(shared: &Shared, open: &[Placed<'_>], ignore_cooldown: bool, mut passed: Vec<Passed>) -> Reserved {
     let (denied, left) = policy::sort(shared.on_outage, open);
     passed.extend(denied);
     let (places, wants): (Vec<usize>, Vec<Want>) = left.into_iter().unzip();

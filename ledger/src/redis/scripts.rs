@@ -1,6 +1,7 @@
 //! The scripts of `lua/`, called by their SHA. A server that has lost one is sent its text in the call itself:
 //! the first call had not run, so nothing is lost or counted twice, and however often scripts are lost the
 //! second one runs.
+use super::connect::Link;
 use redis::aio::{ConnectionLike, ConnectionManager};
 use redis::{Cmd, ErrorKind, FromRedisValue, Pipeline, RedisError, RedisResult, ServerErrorKind, Value};
 
@@ -122,7 +123,7 @@ pub(super) struct Call<'a> {
 
 impl Call<'_> {
     /// Sends this call alone.
-    pub(super) async fn send<T: FromRedisValue>(&self, line: &mut ConnectionManager) -> RedisResult<T> {
+    pub(super) async fn send<T: FromRedisValue>(&self, line: &mut Link) -> RedisResult<T> {
         let fill = |call: &mut Cmd| {
             call.arg(&self.keys).arg(&self.args);
         };
@@ -142,38 +143,18 @@ impl Call<'_> {
     }
 }
 
-/// Sends all calls in one write and answers for each, in order. `Err`: it is unknown which of them ran.
-pub(super) async fn send_all(
-    line: &mut ConnectionManager,
-    calls: &[Call<'_>],
-) -> RedisResult<Vec<RedisResult<Value>>> {
-    let mut answers = send(line, calls.iter().map(Call::by_sha)).await?;
+/// Sends all calls in one write a server and answers for each, in order. `Err`: it is unknown which of them ran.
+pub(super) async fn send_all(line: &mut Link, calls: &[Call<'_>]) -> RedisResult<Vec<RedisResult<Value>>> {
+    let mut answers = line.send_each(calls.iter().map(Call::by_sha).collect()).await?;
     let is_lost = |answer: &RedisResult<Value>| answer.as_ref().is_err_and(is_unknown_script);
     let lost: Vec<usize> = (0..calls.len()).filter(|&at| is_lost(&answers[at])).collect();
     if !lost.is_empty() {
-        let healed = send(line, lost.iter().map(|&at| calls[at].whole())).await?;
+        let healed = line.send_each(lost.iter().map(|&at| calls[at].whole()).collect()).await?;
         for (at, answer) in lost.into_iter().zip(healed) {
             answers[at] = answer;
         }
     }
     Ok(answers)
-}
-
-async fn send(
-    line: &mut ConnectionManager,
-    calls: impl Iterator<Item = Cmd>,
-) -> RedisResult<Vec<RedisResult<Value>>> {
-    let mut pipeline = Pipeline::new();
-    pipeline.ignore_errors();
-    for call in calls {
-        pipeline.add_command(call);
-    }
-    let answers: Vec<RedisResult<Value>> = pipeline.query_async(line).await?;
-    if answers.len() == pipeline.len() {
-        Ok(answers)
-    } else {
-        Err(RedisError::from((ErrorKind::UnexpectedReturnType, "a pipeline was answered in part")))
-    }
 }
 
 fn is_unknown_script(error: &RedisError) -> bool {

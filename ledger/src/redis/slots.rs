@@ -2,7 +2,7 @@
 //! holds are renewed. While Redis is away each replica has an equal share of the slots.
 use super::Shared;
 use super::awaited::awaited;
-use super::connect::{Lines, within};
+use super::connect::{Lines, Link, within};
 use super::outage::Line;
 use super::scripts::{Call, send_all};
 use super::share::{Seen, share};
@@ -10,7 +10,6 @@ use crate::book::slots::Slots as Held;
 use crate::budget::Scope;
 use crate::ledger::OnOutage;
 use crate::slots::{Slot, TakeSlot, TakenSlot};
-use redis::aio::ConnectionManager;
 use std::collections::{HashMap, HashSet};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -202,12 +201,7 @@ pub(super) async fn flush(shared: &Shared, lines: &Lines) {
 }
 
 /// False if it is unknown what was told.
-async fn tell(
-    shared: &Shared,
-    (name, mut line): (Line, ConnectionManager),
-    tellings: &[Telling],
-    now_ms: u64,
-) -> bool {
+async fn tell(shared: &Shared, (name, mut line): (Line, Link), tellings: &[Telling], now_ms: u64) -> bool {
     let calls: Vec<Call<'_>> = tellings.iter().map(|telling| call(shared, telling, now_ms)).collect();
     if calls.is_empty() {
         return true;

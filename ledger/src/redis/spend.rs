@@ -14,7 +14,7 @@ use crate::budget::{
 use crate::ledger::OnOutage;
 use crate::money::MicroDollars;
 use calls::{Terms, calls, kept, read, stands, taking};
-use redis::{FromRedisValue, RedisResult, Value};
+use redis::{Cmd, ErrorKind, FromRedisValue, RedisError, RedisResult, Value};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use unsent::{Change, Unsent, What};
@@ -33,6 +33,11 @@ pub(super) struct Spends {
 }
 
 impl Spends {
+    /// `apart`: scopes lie on different servers, or may.
+    pub(super) fn new(apart: bool) -> Self {
+        Self { apart: AtomicBool::new(apart), ..Self::default() }
+    }
+
     #[cfg(feature = "scenario")]
     pub(super) fn set_apart(&self) {
         self.apart.store(true, Ordering::Relaxed);
@@ -168,37 +173,66 @@ pub(super) fn add(shared: &Shared, add: AddSpend) {
 /// What accounts stand at; where Redis does not tell, as far as this replica knows.
 pub(super) async fn spendings(shared: &Shared, accounts: &[Account]) -> Vec<Spending> {
     let lines = shared.lines().filter(|_| !shared.breaker.is_away() && !accounts.is_empty());
-    if let Some(mut lines) = lines {
-        let mut read = redis::Pipeline::new();
-        for account in accounts {
-            let keys = shared.keys.account(account);
-            for key in [keys.spent, keys.held, keys.estimated] {
-                read.cmd("GET").arg(key);
-            }
+    let told = match lines {
+        Some(lines) => ask(shared, lines, accounts).await,
+        None => Vec::new(),
+    };
+    let mut unsent = shared.spends.unsent();
+    let found = accounts.iter().zip(&told).filter_map(|(account, told)| Some((account, told.as_ref()?)));
+    let (known, figures): (Vec<&Account>, Vec<Spending>) =
+        found.map(|(account, told)| (account, *told)).unzip();
+    unsent.saw(known.into_iter().zip(&figures), shared.now_ms());
+    let told = told.into_iter().chain(std::iter::repeat(None));
+    accounts
+        .iter()
+        .zip(told)
+        .map(|(account, told)| told.unwrap_or_else(|| unsent.spending(account)))
+        .collect()
+}
+
+/// What Redis tells of each account; `None` where it does not.
+async fn ask(shared: &Shared, mut lines: Lines, accounts: &[Account]) -> Vec<Option<Spending>> {
+    let get = |key: String| {
+        let mut get = redis::cmd("GET");
+        get.arg(key);
+        get
+    };
+    let reads: Vec<Cmd> = accounts
+        .iter()
+        .map(|account| shared.keys.account(account))
+        .flat_map(|keys| [keys.spent, keys.held, keys.estimated].map(get))
+        .collect();
+    // A line that broke since it was last used is new when it is asked again.
+    let asked = async {
+        match lines.rest.send_each(reads.clone()).await {
+            Err(error) if error.is_unrecoverable_error() => lines.rest.send_each(reads).await,
+            answer => answer,
         }
-        // A line that broke since it was last used is new when it is asked again.
-        let asked = async {
-            match read.query_async::<Vec<Option<i64>>>(&mut lines.rest).await {
-                Err(error) if error.is_unrecoverable_error() => read.query_async(&mut lines.rest).await,
-                answer => answer,
+    };
+    let mut refused = None;
+    let answers = within(shared.deadline, asked).await.unwrap_or_else(|error| {
+        refused = Some(error);
+        Vec::new()
+    });
+    let (answers, _) = answers.as_chunks::<3>();
+    let figure = |answer: &RedisResult<Value>| -> RedisResult<i64> {
+        Ok(Option::<i64>::from_redis_value(answer.clone()?)?.unwrap_or_default())
+    };
+    let mut told = Vec::with_capacity(accounts.len());
+    for answers in answers {
+        match answers.iter().map(figure).collect::<RedisResult<Vec<i64>>>() {
+            Ok(figures) => told.push(stands(&figures).pop()),
+            Err(error) => {
+                told.push(None);
+                refused = Some(error);
             }
-        };
-        let answer = within(shared.deadline, asked).await;
-        match answer {
-            Ok(figures) => {
-                shared.breaker.answered(Line::Rest);
-                let figures: Vec<i64> = figures.into_iter().map(Option::unwrap_or_default).collect();
-                let found = stands(&figures);
-                if found.len() == accounts.len() {
-                    shared.spends.unsent().saw(accounts.iter().zip(&found), shared.now_ms());
-                    return found;
-                }
-            }
-            Err(error) => shared.breaker.doubt(Line::Rest, &error),
         }
     }
-    let unsent = shared.spends.unsent();
-    accounts.iter().map(|account| unsent.spending(account)).collect()
+    match refused {
+        Some(error) => shared.breaker.doubt(Line::Rest, &error),
+        None => shared.breaker.answered(Line::Rest),
+    }
+    told
 }
 
 pub(super) fn has_unsent(shared: &Shared) -> bool {
@@ -243,8 +277,7 @@ fn acknowledge(
         match answer {
             Ok(answer) => see(&mut unsent, change, answer, now_ms),
             Err(error) => {
-                let lasts = !error.is_unrecoverable_error() && !error.code().is_some_and(refuses_everything);
-                if lasts {
+                if is_about_this_call(&error) {
                     tracing::warn!(error = error.category(), "redis cannot count the money of one call");
                 } else {
                     open[owner] = true;
@@ -263,6 +296,16 @@ fn acknowledge(
         Some(error) => shared.breaker.doubt(Line::Rest, &error),
         None => shared.breaker.answered(Line::Rest),
     }
+}
+
+/// Whether the same call would be refused for ever, and not for what the server is up to now: a part of a cluster is
+/// away, or a slot moves.
+fn is_about_this_call(error: &RedisError) -> bool {
+    let passes = matches!(error.kind(), ErrorKind::Io | ErrorKind::Client)
+        || error.is_unrecoverable_error()
+        || error.is_cluster_error()
+        || error.code().is_some_and(refuses_everything);
+    !passes
 }
 
 /// A call that took or ended a hold tells what its accounts stand at.

@@ -9,7 +9,7 @@ use super::outage::Line;
 use crate::book::Counts;
 use crate::clock::Minute;
 use crate::ledger::{Group, Member, Reading, View};
-use redis::{ErrorKind, Pipeline, RedisError, RedisResult};
+use redis::{ErrorKind, RedisError, RedisResult};
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
@@ -144,24 +144,16 @@ async fn read(shared: &Shared, lines: &Lines, group: &Group) -> RedisResult<Snap
         group.members.iter().map(|member| local.written(minute, member)).collect()
     };
 
-    let keys: Vec<String> = group.members.iter().flat_map(|member| keys_of(shared, member, minute)).collect();
-    let mut pipeline = Pipeline::new();
-    for chunk in keys.chunks(COMMAND_KEYS_MAX) {
-        pipeline.cmd("MGET").arg(chunk);
-    }
-    // Bytes, for one value that is no text must not cost the others theirs.
-    let chunks: Vec<Vec<Option<Vec<u8>>>> = pipeline.query_async(&mut lines.rest.clone()).await?;
-    let text = |bytes: Option<Vec<u8>>| bytes.map(|bytes| String::from_utf8_lossy(&bytes).into_owned());
-    let values: Vec<Option<String>> = chunks.into_iter().flatten().map(text).collect();
-    if values.len() != keys.len() {
-        return Err(RedisError::from((ErrorKind::UnexpectedReturnType, "a read was answered in part")));
-    }
-
+    let values = values_of(shared, lines, &group.members, minute).await?;
     let is_others = |token: &str| !token.starts_with(&shared.heart.replica);
     let mut local = shared.local();
     let mut rows = Vec::with_capacity(ours.len());
-    for ((member, ours), found) in group.members.iter().zip(ours).zip(values.chunks(KEYS_PER_MEMBER)) {
-        let [rpm, tpm, calls, fails, cooldown, trips, probe, latency, sizes] = found else { continue };
+    for ((member, ours), found) in group.members.iter().zip(ours).zip(&values) {
+        let Some([rpm, tpm, calls, fails, cooldown, trips, probe, latency, sizes]) = found.as_deref() else {
+            // Not told: of these we know what we did, and what we knew of their cooldowns.
+            rows.push(Row::default());
+            continue;
+        };
         let [rpm, tpm, calls, fails] = [rpm, tpm, calls, fails].map(count);
         rows.push(Row {
             counts: Counts { rpm, tpm, calls, fails },
@@ -175,6 +167,52 @@ async fn read(shared: &Shared, lines: &Lines, group: &Group) -> RedisResult<Snap
         local.saw(minute, member, (Some(rpm), Some(tpm)), ours);
     }
     Ok(Snapshot { members: group.members.clone(), minute, read_at, read_at_ms, rows })
+}
+
+/// The values of each member's keys; `None` where the master that has them is away. An error only if all are.
+async fn values_of(
+    shared: &Shared,
+    lines: &Lines,
+    members: &[Member],
+    minute: Minute,
+) -> RedisResult<Vec<Option<Vec<Option<String>>>>> {
+    // No command may span two slots of a cluster.
+    let together = if shared.home.is_sharded() { 1 } else { COMMAND_KEYS_MAX / KEYS_PER_MEMBER };
+    let command = |members: &[Member]| {
+        let mut command = redis::cmd("MGET");
+        for member in members {
+            command.arg(&keys_of(shared, member, minute));
+        }
+        command
+    };
+    // Bytes, for one value that is no text must not cost the others theirs.
+    let text =
+        |bytes: &Option<Vec<u8>>| bytes.as_ref().map(|bytes| String::from_utf8_lossy(bytes).into_owned());
+    let answers = lines.rest.clone().send_each(members.chunks(together).map(command).collect()).await?;
+    let mut values = Vec::with_capacity(members.len());
+    let mut failed = None;
+    for (members, answer) in members.chunks(together).zip(answers) {
+        match answer.and_then(|answer| Ok(redis::from_redis_value::<Vec<Option<Vec<u8>>>>(answer)?)) {
+            Ok(found) if found.len() == members.len() * KEYS_PER_MEMBER => {
+                values.extend(
+                    found.chunks(KEYS_PER_MEMBER).map(|found| Some(found.iter().map(text).collect())),
+                );
+            }
+            Ok(_) => {
+                let nonsense = "a read was answered in part";
+                return Err(RedisError::from((ErrorKind::UnexpectedReturnType, nonsense)));
+            }
+            Err(error) => {
+                shared.breaker.doubt(Line::Rest, &error);
+                values.extend(members.iter().map(|_| None));
+                failed = Some(error);
+            }
+        }
+    }
+    match failed {
+        Some(error) if values.iter().all(Option::is_none) => Err(error),
+        _ => Ok(values),
+    }
 }
 
 fn keys_of(shared: &Shared, member: &Member, minute: Minute) -> [String; KEYS_PER_MEMBER] {

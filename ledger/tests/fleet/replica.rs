@@ -5,8 +5,8 @@ use super::clock::clock;
 use super::event::{Ended, Log, Spec, What};
 use crate::world::member;
 use ledger::{
-    Clock, Cooldown, Denial, Group, Hold, Ledger, ManualClock, OnOutage, Outcome, RedisLedger, RedisSettings,
-    Reserve, Reserved, Sample, Settle, Status, SystemClock, Want,
+    Clock, Cooldown, Denial, Group, Hold, Ledger, ManualClock, Outcome, RedisLedger, RedisSettings, Reserve,
+    Reserved, Sample, Settle, Status, SystemClock, Want,
 };
 use rand::rngs::StdRng;
 use rand::seq::{IndexedRandom, SliceRandom};
@@ -83,8 +83,7 @@ fn a_process_that_the_proofs_start() {
 }
 
 async fn run(spec: Spec, mut orders: mpsc::Receiver<Order>) {
-    let settings =
-        RedisSettings { url: spec.url.clone(), namespace: String::new(), on_outage: OnOutage::Local };
+    let settings = RedisSettings::of_url(&spec.url, "").unwrap();
     let (time, hand, corrects) = clock(spec.time);
     let ledger = if corrects {
         RedisLedger::start(settings, time).unwrap()

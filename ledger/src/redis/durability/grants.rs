@@ -42,11 +42,11 @@ const WITHOUT_KEY: [(&str, &[&str]); 5] =
 /// What is denied, and whether nothing can be written at all.
 pub(super) async fn check(
     line: &mut MultiplexedConnection,
-    keys: &Keys,
+    (id, keys): (&str, &Keys),
     scripts: &Scripts,
     now_ms: u64,
 ) -> RedisResult<Vec<Finding>> {
-    let asked = asked(keys, scripts, now_ms);
+    let asked = asked(id, keys, scripts, now_ms);
     let mut pipeline = Pipeline::new();
     pipeline.ignore_errors();
     for (_, _, command) in &asked {
@@ -73,14 +73,13 @@ pub(super) async fn check(
 }
 
 /// Name, pattern of the key, and call.
-fn asked(keys: &Keys, scripts: &Scripts, now_ms: u64) -> Vec<(&'static str, String, Cmd)> {
-    let id = format!("onegate-check-{}", uuid::Uuid::now_v7());
+fn asked(id: &str, keys: &Keys, scripts: &Scripts, now_ms: u64) -> Vec<(&'static str, String, Cmd)> {
     let mut asked = Vec::new();
-    for key in kinds_of_keys(keys, &id, now_ms) {
+    for key in kinds_of_keys(keys, id, now_ms) {
         for (name, arguments) in ON_A_KEY {
             let mut command = redis::cmd(name);
             command.arg(&key).arg(arguments);
-            asked.push((name, key.replace(&id, "*"), command));
+            asked.push((name, key.replace(id, "*"), command));
         }
     }
     for (name, arguments) in WITHOUT_KEY {
@@ -107,7 +106,10 @@ fn kinds_of_keys(keys: &Keys, id: &str, now_ms: u64) -> Vec<String> {
     let account = Account { scope: id.into(), window: None };
     let AccountKeys { spent, held, estimated, holds, due } = keys.account(&account);
     kinds.extend([spent, held, estimated, holds, due]);
-    kinds.push(format!("{}:{id}", keys.replicas()));
+    // The name of a part stands in braces as an id does, so this one lies on the same server. One of another server
+    // would do: a permission is looked at before the place.
+    let part = if keys.has_parts() { id } else { "" };
+    kinds.push(format!("{}:{id}", keys.replicas(part)));
     kinds
 }
 
@@ -158,10 +160,11 @@ mod tests {
 
     #[test]
     fn every_kind_of_key_has_its_pattern() {
-        let patterns: BTreeSet<String> = asked(&Keys::new("prod".to_owned()), &Scripts::new(), 0)
-            .into_iter()
-            .map(|(_, key, _)| key)
-            .collect();
+        let patterns: BTreeSet<String> =
+            asked("an-id", &Keys::new("prod".to_owned(), false), &Scripts::new(), 0)
+                .into_iter()
+                .map(|(_, key, _)| key)
+                .collect();
         for pattern in [
             "prod:*:check:rpm:00-00",
             "prod:deployment:*:cooldown",

@@ -147,18 +147,23 @@ async fn by_ledger(ledger: &RedisLedger, ranked: impl Iterator<Item = &Member>) 
 async fn by_pool(pool: &Pool, sha: &str, ranked: impl Iterator<Item = &Member>) -> bool {
     let minute = Minute::of(SystemClock.unix_ms()).hh_mm();
     let mut call = redis::cmd("EVALSHA");
-    call.arg(sha).arg(3 * CANDIDATES);
+    call.arg(sha).arg(5 * CANDIDATES);
     for Member { id, model } in ranked {
         call.arg(format!("{id}:{model}:rpm:{minute}")).arg(format!("{id}:{model}:tpm:{minute}"));
-        call.arg(format!("deployment:{id}:cooldown"));
+        for name in ["cooldown", "trips", "probe"] {
+            call.arg(format!("deployment:{id}:{name}"));
+        }
     }
-    // -1: the minute is taken as it is named.
-    call.arg(0).arg(-1);
+    // -1: the minute is taken as it is named. Nothing is on probation, so the token is not used.
+    call.arg(0).arg(-1).arg("bench:1").arg(15_000);
     for _ in 0..CANDIDATES {
         call.arg(LIMIT).arg(LIMIT).arg(HOLD);
     }
     let Ok(mut connection) = pool.get().await else { return false };
-    call.query_async::<Vec<i64>>(&mut connection).await.is_ok_and(|answer| answer[0] == 1)
+    let answer = call.query_async::<Vec<i64>>(&mut connection).await;
+    let is_taken = answer.as_ref().err().is_none_or(redis::RedisError::is_timeout);
+    assert!(is_taken, "not the call that the script takes: {answer:?}");
+    answer.is_ok_and(|answer| answer[0] == 1)
 }
 
 fn members() -> Vec<Member> {

@@ -3,10 +3,12 @@
 mod awaited;
 mod connect;
 mod cooldown_value;
+mod delta;
 mod durability;
 mod flush;
 mod in_flight;
 mod keys;
+mod left;
 mod local;
 mod outage;
 mod policy;
@@ -105,6 +107,7 @@ struct Shared {
     views: Views,
     spends: spend::Spends,
     slots: slots::Slots,
+    left: left::Left,
     /// Shared by reads, held alone by a flush: so a read knows which changes of ours it contains.
     rest_order: tokio::sync::RwLock<()>,
     flush_now: Notify,
@@ -233,6 +236,7 @@ impl RedisLedger {
             tokens: AtomicU64::new(0),
             views: Views::default(),
             slots: slots::Slots::default(),
+            left: left::Left::default(),
             rest_order: tokio::sync::RwLock::new(()),
             flush_now: Notify::new(),
         });
@@ -286,6 +290,13 @@ impl Shared {
         format!("{}:{}", self.heart.replica, self.tokens.fetch_add(1, Ordering::Relaxed))
     }
 
+    /// Gives a hold back whose call was never sent.
+    fn void(&self, hold: &Hold) {
+        self.local().void(hold, self.now_ms());
+        // The slot is free: nobody should be refused for it a moment longer than needed.
+        self.flush_now.notify_one();
+    }
+
     /// A panic elsewhere leaves counters that are still whole: each operation changes them in one go.
     fn local(&self) -> MutexGuard<'_, Local> {
         self.local.lock().unwrap_or_else(PoisonError::into_inner)
@@ -299,7 +310,7 @@ impl Ledger for RedisLedger {
     }
 
     async fn reserve(&self, reserve: Reserve) -> Reserved {
-        reserve::reserve(&self.shared, reserve).await
+        left::Asked::new(&self.shared, reserve).await
     }
 
     fn begin(&self, member: &Member) -> Hold {
@@ -320,9 +331,7 @@ impl Ledger for RedisLedger {
     }
 
     fn void(&self, hold: Hold) {
-        self.shared.local().void(&hold, self.now_ms());
-        // The slot is free: nobody should be refused for it a moment longer than needed.
-        self.shared.flush_now.notify_one();
+        self.shared.void(&hold);
     }
 
     fn cool(&self, cooldown: Cooldown) {

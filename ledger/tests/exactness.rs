@@ -173,3 +173,42 @@ async fn a_refusal_waits_for_the_end_of_the_minute() {
     let passed = vec![(0, Denial::Rpm { used: 1, limit: 1, wait_ms: 30_000 })];
     assert_eq!(refused, Reserved::Refused { passed });
 }
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_caller_that_leaves_before_the_answer_takes_no_slot_along() {
+    let world = World::new();
+    let ledger = world.ledger(PATIENT).await;
+    let mut redis = world.server.connection().await;
+    redis::cmd("SET")
+        .arg("deployment:dep-a:trips")
+        .arg(1)
+        .arg("PX")
+        .arg(60_000)
+        .exec_async(&mut redis)
+        .await
+        .unwrap();
+    world.server.freeze();
+    let asked = ledger.reserve(one(want("dep-a", Some(1), 5)));
+    tokio::select! {
+        biased;
+        reserved = asked => panic!("answered by a frozen server: {reserved:?}"),
+        () = std::future::ready(()) => {}
+    }
+    world.server.thaw();
+    ledger.drain().await;
+    let was_taken = get(&mut redis, &counter("dep-a", "tpm")).await;
+    assert_eq!(was_taken, Some(0), "it was charged, and given back");
+    assert_eq!(get(&mut redis, &counter("dep-a", "rpm")).await, Some(0));
+    let hold = hold_of(ledger.reserve(one(want("dep-a", Some(1), 5))).await);
+    assert!(hold.probe.is_some(), "the right to try it went with the caller");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_caller_that_never_asked_causes_nothing() {
+    let world = World::new();
+    let ledger = world.ledger(PATIENT).await;
+    drop(ledger.reserve(one(want("dep-a", Some(1), 5))));
+    ledger.drain().await;
+    let mut redis = world.server.connection().await;
+    assert_eq!(get(&mut redis, &counter("dep-a", "rpm")).await, None);
+}

@@ -3,8 +3,9 @@
 use super::Shared;
 use super::connect::{Lines, within};
 use super::cooldown_value;
+use super::delta::{Delta, Unsent};
 use super::keys::Counter;
-use super::local::{After, Delta, Unsent, Window};
+use super::local::{After, Window};
 use super::outage::Line;
 use super::probes::{Ended, PROBE_MS};
 use super::samples::{self, UnsentOfOne};
@@ -41,6 +42,7 @@ pub(super) async fn run(shared: Arc<Shared>) {
 
 /// Writes until nothing is left or Redis is away.
 pub(super) async fn drain(shared: &Shared) {
+    shared.left.end(shared).await;
     for _ in 0..DRAIN_TRIES {
         let Some(lines) = shared.lines().filter(|_| !shared.breaker.is_away()) else { return };
         // Waits for a flush that is under way even when it took the last change.

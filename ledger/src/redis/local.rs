@@ -1,10 +1,11 @@
 //! What this replica knows by itself: a book of all that it did, and the part of it that Redis has not got yet.
 //! Both are bounded by the deployments and two minutes, however long Redis is away.
+use super::delta::{Delta, Unsent, signed};
 use super::in_flight::Others;
 use super::probes::Probes;
 use super::samples::UnsentSamples;
 use super::share::{Seen, share};
-use crate::book::{Book, Counts, Settled};
+use crate::book::{Book, Settled};
 use crate::clock::Minute;
 use crate::ledger::{Cooldown, Cooling, Denial, Hold, Member, Outcome, Passed, Reserve, Reserved, Settle};
 use crate::samples::{Latency, Recent, Sizes};
@@ -12,69 +13,6 @@ use std::collections::HashMap;
 use std::collections::hash_map::Entry;
 use std::sync::Arc;
 use tokio::time::Instant;
-
-/// Changes of one member's counters in one minute.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub(super) struct Delta {
-    pub(super) rpm: i64,
-    pub(super) tpm: i64,
-    pub(super) calls: i64,
-    pub(super) fails: i64,
-}
-
-impl Delta {
-    fn of(counts: Counts) -> Self {
-        let Counts { rpm, tpm, calls, fails } = counts;
-        Self { rpm: signed(rpm), tpm: signed(tpm), calls: signed(calls), fails: signed(fails) }
-    }
-
-    fn merge(self, other: Self, merge: fn(i64, i64) -> i64) -> Self {
-        Self {
-            rpm: merge(self.rpm, other.rpm),
-            tpm: merge(self.tpm, other.tpm),
-            calls: merge(self.calls, other.calls),
-            fails: merge(self.fails, other.fails),
-        }
-    }
-
-    pub(super) fn plus(self, other: Self) -> Self {
-        self.merge(other, i64::saturating_add)
-    }
-
-    pub(super) fn minus(self, other: Self) -> Self {
-        self.merge(other, i64::saturating_sub)
-    }
-
-    /// The increases alone. A decrease whose fate is unknown is never asked for again.
-    pub(super) fn increases(self) -> Self {
-        self.merge(Self::default(), i64::max)
-    }
-
-    /// Counters moved by this change, never below 0.
-    pub(super) fn apply(self, counts: Counts) -> Counts {
-        Counts {
-            rpm: counts.rpm.saturating_add_signed(self.rpm),
-            tpm: counts.tpm.saturating_add_signed(self.tpm),
-            calls: counts.calls.saturating_add_signed(self.calls),
-            fails: counts.fails.saturating_add_signed(self.fails),
-        }
-    }
-}
-
-/// A change that was not written yet.
-#[derive(Debug, Clone, Copy, Default)]
-pub(super) struct Unsent {
-    /// Never asked for.
-    pub(super) fresh: Delta,
-    /// Asked for once, outcome unknown: to be asked for once more, then given up.
-    pub(super) again: Delta,
-}
-
-impl Unsent {
-    pub(super) fn sum(self) -> Delta {
-        self.fresh.plus(self.again)
-    }
-}
 
 /// What a cooldown leaves behind.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -394,111 +332,5 @@ fn as_shares(passed: Vec<Passed>) -> Vec<Passed> {
     passed.into_iter().map(|(index, denial)| (index, as_share(denial))).collect()
 }
 
-fn signed(count: u64) -> i64 {
-    i64::try_from(count).unwrap_or(i64::MAX)
-}
-
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::ledger::Want;
-    use crate::samples::Sample;
-
-    const NOW_MS: u64 = 1_796_075_410_000;
-
-    fn member() -> Member {
-        Member { id: "dep-a".into(), model: "openai/gpt-4o".into() }
-    }
-
-    fn hold(tpm: u64) -> Hold {
-        Hold { rpm: 1, tpm, ..Hold::unreserved(member(), NOW_MS) }
-    }
-
-    fn cooldown(length_ms: u64) -> Cooldown {
-        let (member, reason) = (member(), String::new());
-        Cooldown { member, length_ms, status: 429, reason, probation: false, probe: None }
-    }
-
-    fn admitted_by_share(mut local: Local, limit: u64, replicas: u64) -> usize {
-        let want =
-            Want { member: member(), rpm_limit: Some(limit), tpm_limit: None, tpm_hold: 0, must_fit: false };
-        let reserve = Reserve { wants: vec![want], ignore_cooldown: false };
-        (0..100)
-            .filter(|_| {
-                let reserved = local.reserve_share(reserve.clone(), replicas, NOW_MS);
-                matches!(reserved, Reserved::Granted { .. })
-            })
-            .count()
-    }
-
-    #[test]
-    fn a_share_is_admitted_and_no_more() {
-        assert_eq!(admitted_by_share(Local::default(), 30, 3), 10);
-        assert_eq!(admitted_by_share(Local::default(), 0, 3), 0);
-    }
-
-    #[test]
-    fn what_others_were_seen_to_use_is_not_admitted_again() {
-        let mut local = Local::default();
-        local.saw(Minute::of(NOW_MS), &member(), (Some(24), None), Delta::default());
-        assert_eq!(admitted_by_share(local, 30, 3), 2);
-    }
-
-    #[test]
-    fn what_redis_granted_is_taken_off_the_share() {
-        let mut local = Local::default();
-        local.granted(&hold(0), NOW_MS);
-        let want =
-            Want { member: member(), rpm_limit: Some(2), tpm_limit: None, tpm_hold: 0, must_fit: false };
-        let reserve = Reserve { wants: vec![want], ignore_cooldown: false };
-        let reserved = local.reserve_share(reserve, 2, NOW_MS);
-        let passed = vec![(0, Denial::Share { wait_ms: 50_000 })];
-        assert_eq!(reserved, Reserved::Refused { passed });
-    }
-
-    #[test]
-    fn unsent_changes_fold_however_many_there_are() {
-        let mut local = Local::default();
-        for _ in 0..1_000 {
-            local.granted(&hold(10), NOW_MS);
-            local.settle(
-                &Settle { hold: hold(10), tokens: 7, outcome: Outcome::Failure, sample: Sample::default() },
-                NOW_MS,
-            );
-        }
-        let unsent = local.take_unsent(NOW_MS);
-        assert_eq!(unsent.len(), 1);
-        assert_eq!(unsent[0].1.fresh, Delta { rpm: 0, tpm: -3_000, calls: 1_000, fails: 1_000 });
-    }
-
-    #[test]
-    fn unsent_changes_of_a_window_long_gone_are_forgotten() {
-        let mut local = Local::default();
-        local.void(&hold(10), NOW_MS);
-        assert_eq!(local.take_unsent(NOW_MS + 120_000).len(), 0);
-    }
-
-    #[test]
-    fn a_shorter_cooldown_does_not_displace_an_unsent_longer_one() {
-        let mut local = Local::default();
-        for length_ms in [5_000, 1_000] {
-            local.cool(cooldown(length_ms), NOW_MS);
-        }
-        assert_eq!(local.unsent_cooldowns()[0].1.cooling.until_ms, NOW_MS + 5_000);
-        local.cooldown_written("dep-a", NOW_MS + 1_000);
-        assert!(local.has_unsent());
-        local.cooldown_written("dep-a", NOW_MS + 5_000);
-        assert!(!local.has_unsent());
-    }
-
-    #[test]
-    fn a_cooldown_that_redis_no_longer_has_is_over_unless_it_is_unsent() {
-        let mut local = Local::default();
-        local.cool(cooldown(5_000), NOW_MS);
-        local.learn(&member().id, None, NOW_MS);
-        assert!(local.cooling("dep-a", NOW_MS).is_some());
-        local.cooldown_written("dep-a", NOW_MS + 5_000);
-        local.learn(&member().id, None, NOW_MS);
-        assert!(local.cooling("dep-a", NOW_MS).is_none());
-    }
-}
+mod tests;

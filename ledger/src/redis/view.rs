@@ -3,8 +3,8 @@
 use super::Shared;
 use super::connect::Lines;
 use super::cooldown_value;
+use super::delta::Delta;
 use super::keys::Counter;
-use super::local::Delta;
 use super::outage::Line;
 use crate::book::Counts;
 use crate::clock::Minute;

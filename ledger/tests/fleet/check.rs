@@ -67,6 +67,12 @@ impl Case<'_> {
         self.shadow.charges.get(&hold).map_or(&[], Vec::as_slice)
     }
 
+    /// Redis took this hold's slot in the window that was granted. One that it took elsewhere is no proof: its answer was
+    /// lost, and the replica's share decided.
+    fn is_charged(&self, hold: i64, (id, minute): &(String, String)) -> bool {
+        self.charges(hold).iter().any(|charge| (&charge.id, &charge.minute) == (id, minute))
+    }
+
     /// I1 between the logs and Redis: each grant has its one slot, and no slot is without a grant but by a fault.
     fn admissions(&mut self) {
         let unknown = self.evidence.faults.unknown;
@@ -115,6 +121,10 @@ impl Case<'_> {
     fn refunds(&mut self) {
         let mut allowed: BTreeMap<(&str, &str), (i64, i64)> = BTreeMap::new();
         for (hold, told) in &self.story.holds {
+            for charge in self.charges(*hold).iter().filter(|_| told.left) {
+                let (slots, tokens) = allowed.entry((&charge.id, &charge.minute)).or_default();
+                (*slots, *tokens) = (*slots + 1, *tokens + hold);
+            }
             let Some((id, minute)) = &told.granted else { continue };
             let (slots, tokens) = allowed.entry((id, minute)).or_default();
             *slots += i64::from(told.voided);
@@ -150,8 +160,14 @@ impl Case<'_> {
         for (hold, told) in &self.story.holds {
             let charges = self.charges(*hold);
             if !faults.unknown {
+                let may_be_kept = self.is_unwritten(told.replica, told.ended_ms);
                 for charge in charges {
-                    ranges.entry((charge.id.clone(), charge.minute.clone())).or_default().0.change(1, false);
+                    let window = (charge.id.clone(), charge.minute.clone());
+                    let (range, _) = ranges.entry(window).or_default();
+                    range.change(1, false);
+                    if told.left {
+                        range.change(-1, may_be_kept);
+                    }
                 }
             }
             let Some(window) = &told.granted else { continue };
@@ -159,7 +175,7 @@ impl Case<'_> {
             if faults.unknown {
                 // A share's slot comes to Redis as a report, so it may be lost like one.
                 let may_be_lost = faults.lossy || self.is_unwritten(told.replica, told.ended_ms);
-                range.change(1, charges.is_empty() && may_be_lost);
+                range.change(1, !self.is_charged(*hold, window) && may_be_lost);
             } else if charges.is_empty() {
                 range.change(1, false);
             }
@@ -192,18 +208,20 @@ impl Case<'_> {
         let mut ranges: BTreeMap<(String, &str), Range> = BTreeMap::new();
         for (hold, told) in &self.story.holds {
             let charges = self.charges(*hold);
+            let unwritten = self.is_unwritten(told.replica, told.ended_ms);
             for charge in charges.iter().filter(|_| !faults.unknown) {
-                ranges.entry((charge.id.clone(), "tpm")).or_default().change(*hold, false);
+                let range = ranges.entry((charge.id.clone(), "tpm")).or_default();
+                range.change(*hold, false);
+                if told.left {
+                    range.change(-hold, unwritten || self.is_late(told.ended_ms, &charge.minute));
+                }
             }
-            let Some((id, _)) = &told.granted else { continue };
+            let Some((id, minute)) = &told.granted else { continue };
             let range = ranges.entry((id.clone(), "tpm")).or_default();
             if faults.unknown || charges.is_empty() {
                 range.change(*hold, false);
             }
-            range.change(
-                -given_back(*hold, told),
-                self.is_unwritten(told.replica, told.ended_ms) || self.is_late(told),
-            );
+            range.change(-given_back(*hold, told), unwritten || self.is_late(told.ended_ms, minute));
         }
         for settling in &self.story.settlings {
             let lost = self.is_unwritten(settling.replica, settling.at_ms);
@@ -231,9 +249,8 @@ impl Case<'_> {
     }
 
     /// What it gave back may have come after its window's counter had ended.
-    fn is_late(&self, told: &Told) -> bool {
-        let minute = hh_mm((told.ended_ms + UNWRITTEN_MS) * 1_000);
-        self.evidence.by_servers_minute && told.granted.as_ref().is_some_and(|granted| granted.1 != minute)
+    fn is_late(&self, ended_ms: u64, minute: &str) -> bool {
+        self.evidence.by_servers_minute && minute != hh_mm((ended_ms + UNWRITTEN_MS) * 1_000)
     }
 
     /// I8: together within the limit where Redis was away all the time, each within its part wherever a share was
@@ -242,10 +259,10 @@ impl Case<'_> {
         let mut together: BTreeMap<(&str, &str), i64> = BTreeMap::new();
         let mut each: BTreeMap<(u64, &str, &str), i64> = BTreeMap::new();
         for (hold, told) in &self.story.holds {
-            let Some((id, minute)) = &told.granted else { continue };
+            let Some(window @ (id, minute)) = &told.granted else { continue };
             let used = i64::from(!told.voided);
             *together.entry((id, minute)).or_default() += used;
-            if self.charges(*hold).is_empty() {
+            if !self.is_charged(*hold, window) {
                 *each.entry((told.replica, id, minute)).or_default() += used;
             }
         }

@@ -8,13 +8,15 @@ pub(crate) struct Told {
     pub(crate) replica: u64,
     pub(crate) anyway: bool,
     pub(crate) refused: bool,
+    /// Its caller did not wait for the answer, so the ledger gives back what it took.
+    pub(crate) left: bool,
     /// Deployment and window.
     pub(crate) granted: Option<(String, String)>,
     /// The ledger was away before or after it was granted.
     pub(crate) away: bool,
     pub(crate) voided: bool,
     pub(crate) settled: Option<u64>,
-    /// When it was voided or settled.
+    /// When it was voided, settled or left.
     pub(crate) ended_ms: u64,
 }
 
@@ -77,8 +79,11 @@ impl Story {
                     ended: *ended,
                 });
             }
-            What::Left { .. }
-            | What::Viewed { .. }
+            What::Left { hold } => {
+                let told = self.told(*hold);
+                (told.left, told.ended_ms) = (true, event.at_ms);
+            }
+            What::Viewed { .. }
             | What::Cooled { .. }
             | What::Stalled { .. }
             | What::Paused
